@@ -1,0 +1,131 @@
+// L2 service: a lock, a wheel and the counters of what went through it.
+#pragma once
+
+#include <asio_wheel/ground/spin_lock.hpp>
+#include <asio_wheel/service/batch.hpp>
+#include <asio_wheel/service/task_memory.hpp>
+#include <asio_wheel/service/wait_op.hpp>
+#include <asio_wheel/service/wheel_stats.hpp>
+#include <asio_wheel/wheel/timing_wheel.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+
+namespace asio_wheel {
+
+class shard_set;
+
+/// One of the independent parts of a wheel. A thread starts all its waits in one shard, so that
+/// threads keep out of each other's way.
+///
+/// All is guarded by the lock, which is best taken through a `shard_section`. No user code runs
+/// while it is held: waits leave through queues, and are completed or destroyed after.
+class alignas(128) shard {
+public:
+  shard(shard_set& set, wheel_geometry geometry) : set_(set), wheel_(geometry) {}
+
+  [[nodiscard]] shard_set& set() const noexcept { return set_; }
+
+  void lock() noexcept { mutex_.lock(); }
+  void unlock() noexcept { mutex_.unlock(); }
+
+  // All that follows requires the lock.
+
+  /// Whether the context is going away: no wait may be filed any more.
+  [[nodiscard]] bool is_closed() const noexcept { return closed_; }
+
+  /// Files a new wait. Throws std::bad_alloc, with nothing changed.
+  void file(wait_op& op, tick when);
+
+  /// Whether a filed wait has not expired yet, and so can be cancelled.
+  [[nodiscard]] bool is_pending(const wait_op& op) const noexcept { return !wheel_.is_due(op); }
+
+  /// A wait that is pending; nullptr if there is none.
+  [[nodiscard]] wait_op* front() noexcept { return static_cast<wait_op*>(wheel_.front()); }
+
+  /// Moves the wheel to `now`. What is due by then waits to be taken by pop_expired().
+  void advance(tick now) noexcept { wheel_.advance(now); }
+  [[nodiscard]] bool has_expired() const noexcept { return wheel_.has_due(); }
+  [[nodiscard]] wait_op* front_expired() noexcept
+  {
+    return static_cast<wait_op*>(wheel_.front_due());
+  }
+  wait_op& pop_expired() noexcept;
+  void count_lateness(std::chrono::nanoseconds late) noexcept { lateness_.add(late); }
+
+  [[nodiscard]] bool idle() const noexcept { return wheel_.empty(); }
+  [[nodiscard]] tick next_tick() const noexcept { return wheel_.next_tick(); }
+
+  /// Takes all waits out, for the caller to destroy, and lets no new ones in.
+  void close(wait_queue& all) noexcept;
+
+  [[nodiscard]] std::uint64_t pending() const noexcept { return started_ - expired_ - cancelled_; }
+  void add_to(wheel_stats& stats) const noexcept;
+
+  /// Orders two waits of one tick by their start, as far as any thread can tell.
+  [[nodiscard]] static bool expires_before(const wait_op& a, const wait_op& b) noexcept
+  {
+    return a.due() != b.due() ? a.due() < b.due() : a.stamp_ < b.stamp_;
+  }
+
+private:
+  friend class shard_section;
+  friend class cancel_link;
+
+  /// Cut a wait's ties, so that nobody can find it any more.
+  static void drop_link(wait_op& op) noexcept;
+  static void detach(wait_op& op, bool expired) noexcept;
+
+  [[nodiscard]] tick cancel(wait_op& op) noexcept;
+  void make_ready(wait_op& op, wait_outcome outcome) noexcept;
+
+  void post_ready() noexcept;
+  void complete_ready();
+
+  spin_lock mutex_;
+  bool ready_posted_ = false;  ///< complete_ready() is on its way
+  bool closed_ = false;
+  std::uint64_t stamp_ = 0;  ///< of the latest start
+
+  shard_set& set_;
+  timing_wheel wheel_;
+  wait_queue ready_;  ///< waits that ended without expiring
+
+  std::uint64_t started_ = 0;
+  std::uint64_t expired_ = 0;
+  std::uint64_t cancelled_ = 0;
+  std::uint64_t rejected_ = 0;
+  log2_histogram lateness_;
+
+  task_memory ready_memory_;
+};
+
+/// A critical section on a shard. What it leaves to be done, posting completions and telling the
+/// driver about slots that are needed no longer, is done after the lock is released.
+class shard_section {
+public:
+  explicit shard_section(shard& s) noexcept : shard_(s) { s.lock(); }
+  shard_section(shard& s, std::adopt_lock_t) noexcept : shard_(s) {}
+  shard_section(const shard_section&) = delete;
+  shard_section& operator=(const shard_section&) = delete;
+  ~shard_section();
+
+  /// Ends a pending wait with operation_aborted.
+  void cancel(wait_op& op) noexcept;
+
+  /// Refuses a wait that was not filed, with too_many_pending.
+  void reject(wait_op& op) noexcept;
+
+  /// Destroys a wait that was not filed. At most one in a section.
+  void destroy(wait_op& op) noexcept { destroyed_ = &op; }
+
+private:
+  shard& shard_;
+  wait_op* destroyed_ = nullptr;
+  std::size_t cancelled_ = 0;
+  tick unneeded_ = never;  ///< the earliest tick that a cancelled wait alone was to be woken for
+};
+
+}  // namespace asio_wheel

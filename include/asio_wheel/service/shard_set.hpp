@@ -1,0 +1,107 @@
+// L2 service: the shards of one wheel, and what they have in common.
+#pragma once
+
+#include <asio_wheel/ground/export.hpp>
+#include <asio_wheel/service/driver.hpp>
+#include <asio_wheel/service/native_executor.hpp>
+#include <asio_wheel/service/shard.hpp>
+#include <asio_wheel/service/wheel_clock.hpp>
+#include <asio_wheel/service/wheel_options.hpp>
+
+#include <boost/smart_ptr/intrusive_ptr.hpp>
+#include <boost/smart_ptr/intrusive_ref_counter.hpp>
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace asio_wheel {
+
+/// The stamp of the latest wait that this thread started, in whichever wheel (see shard::file).
+[[nodiscard]] std::uint64_t& this_thread_stamp() noexcept;
+
+/// All the shards of a wheel. Counted by the service and by every timer, so that a timer may
+/// outlive its context: it then finds the shards closed.
+class ASIO_WHEEL_EXPORT shard_set : public boost::intrusive_ref_counter<shard_set> {
+public:
+  shard_set(const asio::any_io_executor& ex, const wheel_options& options);
+
+  [[nodiscard]] const wheel_options& options() const noexcept { return options_; }
+  [[nodiscard]] const wheel_clock& clock() const noexcept { return clock_; }
+  [[nodiscard]] const asio::any_io_executor& executor() const noexcept { return executor_; }
+
+  /// To be called before the first wait is started.
+  void set_driver(driver& d) noexcept { driver_ = &d; }
+
+  /// The shard in which this thread starts its waits.
+  [[nodiscard]] shard& local() noexcept;
+
+  /// Starts a wait; the set owns it from here on.
+  /// Throws what allocating or posting throws, with nothing changed and the wait not taken over.
+  void start(wait_op& op, tick when);
+
+  // A start in its parts, for those who have something to do in the same critical section.
+
+  /// To be called before filing: makes sure of a wake-up for `when`. Throws what posting throws.
+  void prepare(tick when) { driver_->wake_at(when); }
+
+  /// Files the wait, refuses it if there are too many, or destroys it if the shards are closed.
+  /// Whether it was filed. Throws std::bad_alloc, with nothing changed.
+  [[nodiscard]] bool file(shard& s, shard_section& section, wait_op& op, tick when);
+
+  /// To be called after filing: makes sure of a wake-up once more, in case the one that was
+  /// prepared came before the wait was there.
+  void confirm(tick when) noexcept { driver_->insist_on(when); }
+
+  /// Says that nothing is left to wake up for at `unneeded`.
+  void forget_wakeup(tick unneeded) noexcept { driver_->forget(unneeded); }
+
+  /// Moves all wheels to `now` and posts the completion of what expired. Returns the next tick to
+  /// wake up for; nothing if no wait is pending.
+  [[nodiscard]] std::optional<tick> advance(tick now);
+
+  /// Keeps the count that max_pending is compared with.
+  void count_ended(std::size_t n) noexcept
+  {
+    if (options_.max_pending != 0) pending_.fetch_sub(n, std::memory_order_relaxed);
+  }
+
+  template <class Function>
+  void post(Function f) const
+  {
+    native_.post(std::move(f));
+  }
+
+  std::size_t cancel_all();
+  [[nodiscard]] std::size_t pending() const noexcept;
+  [[nodiscard]] wheel_stats stats() const noexcept;
+
+  /// Lets no new wait in and destroys those there are. May be repeated.
+  void close() noexcept;
+
+private:
+  void post_expired() noexcept;
+  void complete_expired();
+  [[nodiscard]] bool take_expired(batch& waits);
+
+  const wheel_options options_;
+  const asio::any_io_executor executor_;
+  const native_executor native_;
+  const wheel_clock clock_;
+  driver* driver_ = nullptr;
+  std::vector<std::unique_ptr<shard>> shards_;
+  std::atomic<std::size_t> pending_{0};  ///< kept only if there is a limit to it
+
+  // Guarded by expired_mutex_, which is taken before the shards' locks: completions of expired
+  // waits, which have to leave in order even when they come from several shards.
+  mutable spin_lock expired_mutex_;
+  wait_queue unfinished_;    ///< left over by a batch whose handler threw
+  std::uint64_t burst_ = 0;  ///< completed since there was nothing to complete
+  std::uint64_t largest_burst_ = 0;
+
+  std::atomic<bool> expired_posted_{false};  ///< complete_expired() is on its way
+  task_memory expired_memory_;
+};
+
+}  // namespace asio_wheel

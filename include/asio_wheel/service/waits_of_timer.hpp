@@ -1,0 +1,73 @@
+// L2 service: the deadline of one timer and the waits that are pending on it.
+#pragma once
+
+#include <asio_wheel/ground/export.hpp>
+#include <asio_wheel/service/shard_set.hpp>
+#include <asio_wheel/service/wait_op.hpp>
+#include <asio_wheel/service/wheel_clock.hpp>
+
+#include <atomic>
+#include <cstddef>
+
+namespace asio_wheel {
+
+/// What a `basic_wheel_timer` is, but for its executor.
+///
+/// All waits of a timer have the same deadline, so they are in one shard and one slot and expire
+/// together. The shard is the one of the thread that started the first of them, and guards
+/// everything here; while there are none, another thread may take the timer over to its own.
+///
+/// Thread-safe, but for construction, destruction and moves of the object itself.
+class ASIO_WHEEL_EXPORT waits_of_timer {
+public:
+  explicit waits_of_timer(shard_set& shards) noexcept;
+  waits_of_timer(waits_of_timer&& other) noexcept;
+  waits_of_timer& operator=(waits_of_timer&& other) noexcept;
+  ~waits_of_timer();
+
+  [[nodiscard]] shard_set& shards() const noexcept { return *shards_; }
+  [[nodiscard]] time_point expiry() const noexcept;
+
+  // These cancel what is pending, and return how many that were.
+  std::size_t expires_at(time_point deadline) noexcept;
+  std::size_t expires_after(duration delay) noexcept;
+  std::size_t cancel() noexcept;
+
+  /// Cancels the oldest pending wait. Returns how many that were, 0 or 1.
+  std::size_t cancel_one() noexcept;
+
+  /// Starts a wait; the shard owns it from here on.
+  /// Throws what allocating or posting throws, with nothing changed and the wait not taken over.
+  void start(timer_wait_op& op);
+
+  /// Takes a wait out of the list it is in, if any. Expired waits take all the others along.
+  /// Requires the lock of its shard.
+  static void forget(timer_wait_op& op, bool expired = false) noexcept;
+
+private:
+  /// A critical section on the timer's shard, whichever that is.
+  class section;
+
+  std::size_t set_expiry(time_point deadline, tick when) noexcept;
+  std::size_t cancel_all(section& s) noexcept;
+  void take_over(waits_of_timer& other) noexcept;
+  void move_home() noexcept;
+
+  [[nodiscard]] std::uintptr_t end_mark() const noexcept
+  {
+    return reinterpret_cast<std::uintptr_t>(this) | 1;
+  }
+  [[nodiscard]] static timer_wait_op* next(const timer_wait_op& op) noexcept;
+  [[nodiscard]] static waits_of_timer& owner_of(const timer_wait_op& op) noexcept;
+  void append(timer_wait_op& op) noexcept;
+  void remove(timer_wait_op& op) noexcept;
+
+  std::atomic<shard*> shard_;
+  timer_wait_op* head_ = nullptr;
+  timer_wait_op* tail_ = nullptr;
+  time_point expiry_{};
+  std::atomic<tick> when_{};  ///< what the expiry is filed under
+  boost::intrusive_ptr<shard_set> shards_;
+};
+
+}  // namespace asio_wheel

@@ -1,0 +1,54 @@
+// L2 service: reading the time, and the one place that converts it to ticks and back.
+#pragma once
+
+#include <asio_wheel/ground/tick.hpp>
+#include <asio_wheel/service/wheel_options.hpp>
+
+#include <chrono>
+
+namespace asio_wheel {
+
+using clock_type = std::chrono::steady_clock;
+using time_point = clock_type::time_point;
+using duration = clock_type::duration;
+
+/// The clock of a wheel: tick 0 begins when it is made.
+///
+/// Deadlines round up to a tick and now rounds down. So whenever tick_ceil(deadline) <=
+/// tick_floor(now), deadline <= now: a wheel that is advanced to tick_floor(now) never completes
+/// a wait early.
+class wheel_clock {
+public:
+  wheel_clock(clock_source source, std::chrono::nanoseconds tick);
+
+  [[nodiscard]] time_point now() const noexcept { return clock_type::now(); }
+
+  /// The deadline `delay` from now. Counts from a reading that is not before now(), and after it
+  /// by no more than the coarse clock's grain. Saturates: time_point::max() is never.
+  [[nodiscard]] time_point deadline_after(duration delay) const noexcept;
+
+  /// The first tick that is not before `t`; `never` for time_point::max().
+  [[nodiscard]] tick tick_ceil(time_point t) const noexcept;
+
+  /// The last tick that is not after `t`.
+  [[nodiscard]] tick tick_floor(time_point t) const noexcept;
+
+  /// The tick to file a deadline under. One that is known to have passed rounds down, so that it
+  /// is due at once and yet behind all that was due before it.
+  [[nodiscard]] tick tick_for(time_point deadline, bool has_passed) const noexcept
+  {
+    return has_passed ? tick_floor(deadline) : tick_ceil(deadline);
+  }
+
+  /// When a tick begins; time_point::max() if that is beyond all time points.
+  [[nodiscard]] time_point time_of(tick t) const noexcept;
+
+private:
+  [[nodiscard]] std::uint64_t since_origin(time_point t) const noexcept;
+
+  time_point origin_;
+  std::uint64_t tick_ns_;
+  duration coarse_grain_{};  ///< zero: the clock is read precisely
+};
+
+}  // namespace asio_wheel

@@ -1,0 +1,83 @@
+// L3 roof: making a context's wheel and finding it again.
+#pragma once
+
+#include <asio_wheel/service/asio.hpp>
+#include <asio_wheel/service/wheel_timer_service.hpp>
+
+#include <boost/asio/execution_context.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/prefer.hpp>
+#include <boost/asio/query.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/thread_pool.hpp>
+
+#include <concepts>
+#include <type_traits>
+
+namespace asio_wheel {
+
+template <class T>
+concept execution_context_type = std::derived_from<T, asio::execution_context>;
+
+/// Makes the wheel of `context`, which has none yet.
+///
+/// Throws asio::service_already_exists if it has, std::invalid_argument that names the first bad
+/// option and its range. Thread-safe.
+template <execution_context_type Context>
+wheel_timer_service& make_wheel(Context& context, const wheel_options& options = {})
+{
+  return asio::make_service<wheel_timer_service>(
+    context, asio::any_io_executor(context.get_executor()), options);
+}
+
+[[nodiscard]] asio::any_io_executor innermost_executor(const asio::any_io_executor& ex);
+
+/// The executor that `ex` comes down to: what is inside a strand, and otherwise itself; without
+/// work of its own, which would keep the context running for as long as it has a wheel.
+template <class Executor>
+[[nodiscard]] asio::any_io_executor innermost_executor(const Executor& ex)
+{
+  return innermost_executor(asio::any_io_executor(ex));
+}
+template <class Inner>
+[[nodiscard]] asio::any_io_executor innermost_executor(const asio::strand<Inner>& ex)
+{
+  return innermost_executor(ex.get_inner_executor());
+}
+inline asio::any_io_executor innermost_executor(const asio::any_io_executor& ex)
+{
+  using asio::strand;
+  if (const auto* s = ex.target<strand<asio::any_io_executor>>()) return innermost_executor(*s);
+  if (const auto* s = ex.target<strand<asio::io_context::executor_type>>())
+    return innermost_executor(*s);
+  if (const auto* s = ex.target<strand<asio::thread_pool::executor_type>>())
+    return innermost_executor(*s);
+  return asio::prefer(ex, asio::execution::outstanding_work.untracked,
+                      asio::execution::blocking.possibly);
+}
+
+/// The wheel of an executor's context, made with the default options if it has none. Of a strand
+/// it is that of the executor inside. Thread-safe.
+template <class Executor>
+  requires(!execution_context_type<Executor>)
+wheel_timer_service& use_wheel(const Executor& ex)
+{
+  asio::execution_context& context = asio::query(ex, asio::execution::context);
+  while (!asio::has_service<wheel_timer_service>(context)) {
+    try {
+      return asio::make_service<wheel_timer_service>(context, innermost_executor(ex));
+    } catch (const asio::service_already_exists&) {
+      // Another thread was faster.
+    }
+  }
+  return asio::use_service<wheel_timer_service>(context);
+}
+
+/// The wheel of a context, made with the default options if it has none. Thread-safe.
+template <execution_context_type Context>
+wheel_timer_service& use_wheel(Context& context)
+{
+  return use_wheel(context.get_executor());
+}
+
+}  // namespace asio_wheel

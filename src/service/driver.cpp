@@ -1,0 +1,82 @@
+// L2 service: requesting and making passes.
+#include <asio_wheel/service/driver.hpp>
+
+#include <asio_wheel/service/shard_set.hpp>
+
+#include <boost/asio/bind_allocator.hpp>
+#include <boost/asio/post.hpp>
+
+#include <thread>
+
+namespace asio_wheel {
+
+driver::driver(shard_set& shards)
+  : shards_(shards),
+    strand_(asio::make_strand(shards.executor())),
+    timer_(strand_)
+{}
+
+void driver::insist_on(tick when) noexcept
+{
+  while (when < wake_.load(std::memory_order_relaxed)) {
+    try {
+      return request_pass();
+    } catch (...) {
+      std::this_thread::yield();
+    }
+  }
+}
+
+void driver::forget(tick unneeded) noexcept
+{
+  if (unneeded > wake_.load(std::memory_order_relaxed)) return;
+  try {
+    request_pass();
+  } catch (...) {
+  }
+}
+
+void driver::request_pass()
+{
+  if (pass_requested_.exchange(true)) return;
+  try {
+    asio::post(strand_,
+               asio::bind_allocator(task_allocator<std::byte>(memory_), [this] { pass(); }));
+  } catch (...) {
+    pass_requested_ = false;
+    throw;
+  }
+}
+
+void driver::pass()
+{
+  // Both before the first look at a shard: a wait that is filed behind that look sees them.
+  pass_requested_ = false;
+  wake_ = disarmed;
+
+  const auto next = shards_.advance(shards_.clock().tick_floor(shards_.clock().now()));
+  if (next) {
+    arm(*next);
+  } else if (armed_ != disarmed) {
+    armed_ = disarmed;
+    timer_.cancel();
+  }
+  wake_ = armed_;
+}
+
+void driver::arm(tick when)
+{
+  if (when == armed_) return;
+  armed_ = disarmed;  // should one of the following throw
+  timer_.expires_at(shards_.clock().time_of(when));
+  timer_.async_wait(
+    asio::bind_allocator(task_allocator<std::byte>(memory_), [this](const error_code& ec) {
+      if (ec) return;
+      armed_ = disarmed;
+      wakeups_.fetch_add(1, std::memory_order_relaxed);
+      pass();
+    }));
+  armed_ = when;
+}
+
+}  // namespace asio_wheel

@@ -1,0 +1,177 @@
+// L2 service: filing and cancelling waits under a shard's lock.
+#include <asio_wheel/service/shard.hpp>
+
+#include <asio_wheel/service/shard_set.hpp>
+#include <asio_wheel/service/waits_of_timer.hpp>
+
+#include <boost/asio/bind_allocator.hpp>
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+namespace asio_wheel {
+
+void shard::file(wait_op& op, tick when)
+{
+  wheel_.insert(op, when);
+  ++started_;
+
+  // A Lamport clock: later than this shard's previous start and than this thread's. So the waits
+  // that a thread starts carry growing stamps, whichever shards they go to.
+  std::uint64_t& thread_stamp = this_thread_stamp();
+  stamp_ = thread_stamp = std::max(stamp_, thread_stamp) + 1;
+  op.set_stamp(stamp_);
+
+  if (op.link_) {
+    op.link_->op_ = &op;
+    op.link_->shard_.store(this, std::memory_order_release);
+  }
+}
+
+wait_op& shard::pop_expired() noexcept
+{
+  wait_op& op = static_cast<wait_op&>(*wheel_.pop_due());
+  detach(op, true);
+  op.outcome_ = static_cast<std::uint8_t>(wait_outcome::expired);
+  ++expired_;
+  return op;
+}
+
+tick shard::cancel(wait_op& op) noexcept
+{
+  const tick unneeded = wheel_.erase(op);
+  detach(op, false);
+  ++cancelled_;
+  make_ready(op, wait_outcome::cancelled);
+  return unneeded;
+}
+
+void shard::make_ready(wait_op& op, wait_outcome outcome) noexcept
+{
+  op.outcome_ = static_cast<std::uint8_t>(outcome);
+  ready_.push_back(op);
+}
+
+void shard::drop_link(wait_op& op) noexcept
+{
+  if (cancel_link* link = std::exchange(op.link_, nullptr)) {
+    link->op_ = nullptr;
+    link->shard_.store(nullptr, std::memory_order_release);
+  }
+}
+
+void shard::detach(wait_op& op, bool expired) noexcept
+{
+  drop_link(op);
+  if (op.of_timer_) waits_of_timer::forget(static_cast<timer_wait_op&>(op), expired);
+}
+
+void shard::close(wait_queue& all) noexcept
+{
+  closed_ = true;
+  const auto take = [&](wait_op& op) {
+    detach(op, true);
+    all.push_back(op);
+  };
+  while (wheel_.has_due()) {
+    if (wheel_entry* e = wheel_.pop_due()) take(static_cast<wait_op&>(*e));
+  }
+  while (wait_op* op = front()) {
+    wheel_.erase(*op);
+    take(*op);
+  }
+  while (wheel_entry* e = ready_.pop_front()) take(static_cast<wait_op&>(*e));
+}
+
+void shard::add_to(wheel_stats& stats) const noexcept
+{
+  stats.pending += pending();
+  stats.started += started_;
+  stats.expired += expired_;
+  stats.cancelled += cancelled_;
+  stats.rejected += rejected_;
+  stats.cascaded += wheel_.cascaded();
+  stats.lateness += lateness_;
+}
+
+void shard::post_ready() noexcept
+{
+  try {
+    set_.post(
+      asio::bind_allocator(task_allocator<std::byte>(ready_memory_), [this] { complete_ready(); }));
+  } catch (...) {
+    // Only an executor that makes its own memory for a function can fail here. The waits stay
+    // ready, and go with the next one that is.
+    const std::lock_guard lock(*this);
+    ready_posted_ = false;
+  }
+}
+
+void shard::complete_ready()
+{
+  batch waits;
+  bool more = false;
+  {
+    const std::lock_guard lock(*this);
+    while (!waits.full() && !ready_.empty()) waits.push(static_cast<wait_op&>(*ready_.pop_front()));
+    ready_posted_ = more = !ready_.empty();
+  }
+  // Ahead of the handlers, so that another thread can take its share.
+  if (more) post_ready();
+
+  waits.complete([this](wait_queue& rest) {
+    {
+      const std::lock_guard lock(*this);
+      ready_.splice_front(rest);
+      if (std::exchange(ready_posted_, true)) return;
+    }
+    post_ready();
+  });
+}
+
+shard_section::~shard_section()
+{
+  const bool post = !shard_.ready_.empty() && !std::exchange(shard_.ready_posted_, true);
+  const bool idle = cancelled_ != 0 && shard_.wheel_.empty();
+  shard_set& set = shard_.set_;
+  shard_.unlock();
+
+  if (destroyed_) destroyed_->complete(wait_outcome::destroyed);
+  if (post) shard_.post_ready();
+  if (cancelled_ != 0) set.count_ended(cancelled_);
+  if (idle || unneeded_ != never) set.forget_wakeup(idle ? tick{} : unneeded_);
+}
+
+void shard_section::cancel(wait_op& op) noexcept
+{
+  ++cancelled_;
+  unneeded_ = std::min(unneeded_, shard_.cancel(op));
+}
+
+void shard_section::reject(wait_op& op) noexcept
+{
+  ++shard_.rejected_;
+  shard_.make_ready(op, wait_outcome::rejected);
+}
+
+void cancel_link::operator()(asio::cancellation_type_t type)
+{
+  using asio::cancellation_type;
+  const auto any =
+    cancellation_type::terminal | cancellation_type::partial | cancellation_type::total;
+  shard* const s = shard_.load(std::memory_order_acquire);
+  if (!s || (type & any) == cancellation_type::none) return;
+  shard_section section(*s);
+  if (op_ && s->is_pending(*op_)) section.cancel(*op_);
+}
+
+cancel_link::~cancel_link()
+{
+  if (shard* const s = shard_.load(std::memory_order_acquire)) {
+    const std::lock_guard lock(*s);
+    if (op_) op_->link_ = nullptr;
+  }
+}
+
+}  // namespace asio_wheel

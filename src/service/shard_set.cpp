@@ -1,0 +1,232 @@
+// L2 service: starting, expiring and ending waits across shards.
+#include <asio_wheel/service/shard_set.hpp>
+
+#include <boost/asio/bind_allocator.hpp>
+#include <boost/container/static_vector.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <mutex>
+
+namespace asio_wheel {
+namespace {
+
+struct thread_state {
+  std::size_t number = 0;  ///< counts the threads that ever started a wait, from 1
+  std::uint64_t stamp = 0;
+};
+
+constinit thread_local thread_state this_thread;
+
+std::size_t this_thread_number() noexcept
+{
+  static constinit std::atomic<std::size_t> threads{0};
+  if (this_thread.number == 0) this_thread.number = ++threads;
+  return this_thread.number;
+}
+
+wheel_geometry geometry_of(const wheel_options& options)
+{
+  const auto slot_bits = static_cast<unsigned>(std::countr_zero(options.slots));
+  // A quarter of a level's slots make one slot of the next: its cascades stay small, and a level
+  // has room to spare for what it cannot hand down yet.
+  return {.slot_bits = slot_bits, .fan_bits = slot_bits > 2 ? slot_bits - 2 : 1};
+}
+
+}  // namespace
+
+std::uint64_t& this_thread_stamp() noexcept
+{
+  return this_thread.stamp;
+}
+
+shard_set::shard_set(const asio::any_io_executor& ex, const wheel_options& options)
+  : options_(resolve(options)),
+    executor_(ex),
+    native_(ex),
+    clock_(options_.clock, options_.tick)
+{
+  shards_.reserve(options_.shards);
+  for (std::size_t i = 0; i < options_.shards; ++i)
+    shards_.push_back(std::make_unique<shard>(*this, geometry_of(options_)));
+}
+
+shard& shard_set::local() noexcept
+{
+  return *shards_[this_thread_number() & (shards_.size() - 1)];
+}
+
+void shard_set::start(wait_op& op, tick when)
+{
+  prepare(when);
+  {
+    shard& s = local();
+    shard_section section(s);
+    if (!file(s, section, op, when)) return;
+  }
+  confirm(when);
+}
+
+bool shard_set::file(shard& s, shard_section& section, wait_op& op, tick when)
+{
+  if (s.is_closed()) {
+    section.destroy(op);
+    return false;
+  }
+  if (options_.max_pending != 0) {
+    if (pending_.fetch_add(1, std::memory_order_relaxed) >= options_.max_pending) {
+      pending_.fetch_sub(1, std::memory_order_relaxed);
+      section.reject(op);
+      return false;
+    }
+  }
+  try {
+    s.file(op, when);
+  } catch (...) {
+    count_ended(1);
+    throw;
+  }
+  return true;
+}
+
+std::optional<tick> shard_set::advance(tick now)
+{
+  bool expired = false;
+  bool idle = true;
+  tick next = never;
+  for (const auto& s : shards_) {
+    const std::lock_guard lock(*s);
+    s->advance(now);
+    expired |= s->has_expired();
+    idle &= s->idle();
+    next = std::min(next, s->next_tick());
+  }
+  if (expired) post_expired();
+  if (idle) return std::nullopt;
+  return next;
+}
+
+void shard_set::post_expired() noexcept
+{
+  if (expired_posted_.exchange(true)) return;
+  try {
+    post(asio::bind_allocator(task_allocator<std::byte>(expired_memory_),
+                              [this] { complete_expired(); }));
+  } catch (...) {
+    // As in shard::post_ready. The next pass tries again.
+    expired_posted_ = false;
+  }
+}
+
+void shard_set::complete_expired()
+{
+  expired_posted_ = false;
+  batch waits;
+  // Ahead of the handlers, so that another thread can take its share.
+  if (take_expired(waits)) post_expired();
+
+  waits.complete([this](wait_queue& rest) {
+    {
+      const std::lock_guard lock(expired_mutex_);
+      unfinished_.splice_front(rest);
+    }
+    post_expired();
+  });
+}
+
+/// Fills `waits` with the first that expired, across all shards. Whether there are more.
+bool shard_set::take_expired(batch& waits)
+{
+  const time_point now = clock_.now();
+  const std::lock_guard lock(expired_mutex_);
+  while (!waits.full() && !unfinished_.empty())
+    waits.push(static_cast<wait_op&>(*unfinished_.pop_front()));
+
+  const std::size_t unfinished = waits.size();
+  boost::container::static_vector<std::unique_lock<shard>, max_shards> sources;
+  for (const auto& s : shards_) {
+    std::unique_lock source(*s);
+    if (s->has_expired()) sources.push_back(std::move(source));
+  }
+  while (!waits.full()) {
+    shard* first = nullptr;
+    for (const auto& source : sources) {
+      shard& s = *source.mutex();
+      wait_op* op = s.front_expired();
+      if (op && (!first || shard::expires_before(*op, *first->front_expired()))) first = &s;
+    }
+    if (!first) break;
+    wait_op& op = first->pop_expired();
+    first->count_lateness(now - clock_.time_of(op.due()));
+    waits.push(op);
+  }
+  count_ended(waits.size() - unfinished);
+
+  burst_ += waits.size() - unfinished;
+  largest_burst_ = std::max(largest_burst_, burst_);
+  const bool more = waits.full();
+  if (!more) burst_ = 0;
+  return more;
+}
+
+std::size_t shard_set::cancel_all()
+{
+  // In pieces, so that no lock is held for long.
+  constexpr int piece = 256;
+  std::size_t n = 0;
+  for (const auto& s : shards_) {
+    for (bool more = true; more;) {
+      shard_section section(*s);
+      for (int i = 0; i < piece && more; ++i) {
+        wait_op* op = s->front();
+        more = op != nullptr;
+        if (more) {
+          section.cancel(*op);
+          ++n;
+        }
+      }
+    }
+  }
+  return n;
+}
+
+std::size_t shard_set::pending() const noexcept
+{
+  std::uint64_t n = 0;
+  for (const auto& s : shards_) {
+    const std::lock_guard lock(*s);
+    n += s->pending();
+  }
+  return n;
+}
+
+wheel_stats shard_set::stats() const noexcept
+{
+  wheel_stats stats;
+  for (const auto& s : shards_) {
+    const std::lock_guard lock(*s);
+    s->add_to(stats);
+  }
+  stats.wakeups = driver_->wakeups();
+  const std::lock_guard lock(expired_mutex_);
+  stats.largest_batch = largest_burst_;
+  return stats;
+}
+
+void shard_set::close() noexcept
+{
+  wait_queue all;
+  for (const auto& s : shards_) {
+    const std::lock_guard lock(*s);
+    s->close(all);
+  }
+  {
+    const std::lock_guard lock(expired_mutex_);
+    all.splice_front(unfinished_);
+  }
+  // Handlers may own timers and start waits as they go; they find the shards closed.
+  while (wheel_entry* e = all.pop_front())
+    static_cast<wait_op&>(*e).complete(wait_outcome::destroyed);
+}
+
+}  // namespace asio_wheel

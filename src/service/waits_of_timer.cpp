@@ -1,0 +1,205 @@
+// L2 service: the list of waits of one timer.
+#include <asio_wheel/service/waits_of_timer.hpp>
+
+#include <boost/smart_ptr/intrusive_ptr.hpp>
+
+#include <utility>
+
+namespace asio_wheel {
+
+class waits_of_timer::section : public shard_section {
+public:
+  explicit section(const waits_of_timer& timer) noexcept : section(lock(timer), std::adopt_lock) {}
+
+  [[nodiscard]] shard& home() const noexcept { return home_; }
+
+private:
+  section(shard& s, std::adopt_lock_t) noexcept : shard_section(s, std::adopt_lock), home_(s) {}
+
+  static shard& lock(const waits_of_timer& timer) noexcept
+  {
+    for (;;) {
+      shard* const s = timer.shard_.load(std::memory_order_acquire);
+      s->lock();
+      if (s == timer.shard_.load(std::memory_order_relaxed)) return *s;
+      s->unlock();
+    }
+  }
+
+  shard& home_;
+};
+
+waits_of_timer::waits_of_timer(shard_set& shards) noexcept
+  : shard_(&shards.local()),
+    shards_(&shards)
+{}
+
+waits_of_timer::waits_of_timer(waits_of_timer&& other) noexcept
+  : shard_(other.shard_.load(std::memory_order_relaxed)),
+    shards_(other.shards_)
+{
+  take_over(other);
+}
+
+waits_of_timer& waits_of_timer::operator=(waits_of_timer&& other) noexcept
+{
+  if (this != &other) {
+    cancel();
+    shards_ = other.shards_;
+    take_over(other);
+  }
+  return *this;
+}
+
+waits_of_timer::~waits_of_timer()
+{
+  cancel();
+}
+
+void waits_of_timer::take_over(waits_of_timer& other) noexcept
+{
+  const section s(other);
+  shard_ = &s.home();
+  head_ = std::exchange(other.head_, nullptr);
+  tail_ = std::exchange(other.tail_, nullptr);
+  if (tail_) tail_->next_ = end_mark();
+  expiry_ = std::exchange(other.expiry_, {});
+  when_ = other.when_.exchange({});
+}
+
+time_point waits_of_timer::expiry() const noexcept
+{
+  const section s(*this);
+  return expiry_;
+}
+
+std::size_t waits_of_timer::expires_at(time_point deadline) noexcept
+{
+  const wheel_clock& clock = shards_->clock();
+  return set_expiry(deadline, clock.tick_for(deadline, deadline <= clock.now()));
+}
+
+std::size_t waits_of_timer::expires_after(duration delay) noexcept
+{
+  const wheel_clock& clock = shards_->clock();
+  const time_point deadline = clock.deadline_after(delay);
+  return set_expiry(deadline, clock.tick_for(deadline, delay <= duration::zero()));
+}
+
+std::size_t waits_of_timer::set_expiry(time_point deadline, tick when) noexcept
+{
+  section s(*this);
+  const std::size_t n = cancel_all(s);
+  expiry_ = deadline;
+  when_.store(when, std::memory_order_relaxed);
+  return n;
+}
+
+std::size_t waits_of_timer::cancel() noexcept
+{
+  section s(*this);
+  return cancel_all(s);
+}
+
+std::size_t waits_of_timer::cancel_all(section& s) noexcept
+{
+  timer_wait_op* op = std::exchange(head_, nullptr);
+  tail_ = nullptr;
+  std::size_t n = 0;
+  while (op) {
+    timer_wait_op* const following = next(*op);
+    op->next_ = 0;
+    if (s.home().is_pending(*op)) {
+      s.cancel(*op);
+      ++n;
+    }
+    op = following;
+  }
+  return n;
+}
+
+std::size_t waits_of_timer::cancel_one() noexcept
+{
+  section s(*this);
+  for (timer_wait_op* op = head_; op; op = next(*op)) {
+    if (s.home().is_pending(*op)) {
+      s.cancel(*op);
+      return 1;
+    }
+  }
+  return 0;
+}
+
+void waits_of_timer::start(timer_wait_op& op)
+{
+  // The timer may be gone as soon as the wait is filed.
+  const boost::intrusive_ptr<shard_set> shards = shards_;
+  shards->prepare(when_.load(std::memory_order_relaxed));
+  move_home();
+  tick when;
+  {
+    section s(*this);
+    when = when_.load(std::memory_order_relaxed);
+    if (!shards->file(s.home(), s, op, when)) return;
+    append(op);
+  }
+  shards->confirm(when);
+}
+
+/// Takes a timer without waits to this thread's shard.
+void waits_of_timer::move_home() noexcept
+{
+  shard& local = shards_->local();
+  if (shard_.load(std::memory_order_relaxed) == &local) return;
+  const section s(*this);
+  if (!head_) shard_.store(&local, std::memory_order_release);
+}
+
+void waits_of_timer::forget(timer_wait_op& op, bool expired) noexcept
+{
+  if (op.next_ == 0) return;
+  waits_of_timer& owner = owner_of(op);
+  if (!expired) return owner.remove(op);
+  for (timer_wait_op* each = std::exchange(owner.head_, nullptr); each;) {
+    timer_wait_op* const following = next(*each);
+    each->next_ = 0;
+    each = following;
+  }
+  owner.tail_ = nullptr;
+}
+
+timer_wait_op* waits_of_timer::next(const timer_wait_op& op) noexcept
+{
+  return op.next_ & 1 ? nullptr : reinterpret_cast<timer_wait_op*>(op.next_);
+}
+
+waits_of_timer& waits_of_timer::owner_of(const timer_wait_op& op) noexcept
+{
+  const timer_wait_op* last = &op;
+  while (const timer_wait_op* following = next(*last)) last = following;
+  return *reinterpret_cast<waits_of_timer*>(last->next_ & ~std::uintptr_t{1});
+}
+
+void waits_of_timer::append(timer_wait_op& op) noexcept
+{
+  op.next_ = end_mark();
+  if (tail_)
+    tail_->next_ = reinterpret_cast<std::uintptr_t>(&op);
+  else
+    head_ = &op;
+  tail_ = &op;
+}
+
+void waits_of_timer::remove(timer_wait_op& op) noexcept
+{
+  timer_wait_op* before = nullptr;
+  for (timer_wait_op* each = head_; each != &op; each = next(*each)) before = each;
+  if (before)
+    before->next_ = op.next_;
+  else
+    head_ = next(op);
+  if (tail_ == &op) tail_ = before;
+  op.next_ = 0;
+}
+
+}  // namespace asio_wheel

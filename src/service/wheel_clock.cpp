@@ -1,0 +1,86 @@
+// L2 service: clocks and the arithmetic between time points and ticks.
+#include <asio_wheel/service/wheel_clock.hpp>
+
+#include <algorithm>
+
+#if defined(__linux__)
+#include <ctime>
+#endif
+
+namespace asio_wheel {
+namespace {
+
+using std::chrono::nanoseconds;
+static_assert(std::is_same_v<duration, nanoseconds>, "ticks are counted from nanoseconds");
+
+// The only system call of the library that is not portable. steady_clock is CLOCK_MONOTONIC on
+// Linux; its coarse sister runs on the same time line, behind it by up to its resolution.
+#if defined(__linux__)
+duration coarse_grain() noexcept
+{
+  timespec grain{};
+  return clock_getres(CLOCK_MONOTONIC_COARSE, &grain) == 0
+           ? std::chrono::seconds{grain.tv_sec} + nanoseconds{grain.tv_nsec}
+           : duration{};
+}
+
+time_point coarse_now() noexcept
+{
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return time_point{std::chrono::seconds{now.tv_sec} + nanoseconds{now.tv_nsec}};
+}
+#else
+duration coarse_grain() noexcept
+{
+  return {};
+}
+time_point coarse_now() noexcept
+{
+  return clock_type::now();
+}
+#endif
+
+}  // namespace
+
+wheel_clock::wheel_clock(clock_source source, nanoseconds tick)
+  : origin_(clock_type::now()),
+    tick_ns_(static_cast<std::uint64_t>(tick.count())),
+    coarse_grain_(source == clock_source::coarse ? coarse_grain() : duration{})
+{}
+
+time_point wheel_clock::deadline_after(duration delay) const noexcept
+{
+  const time_point start =
+    coarse_grain_ == duration{} ? clock_type::now() : coarse_now() + coarse_grain_;
+  // Readings are positive, so only a positive delay can overflow.
+  return delay < time_point::max() - start ? start + delay : time_point::max();
+}
+
+std::uint64_t wheel_clock::since_origin(time_point t) const noexcept
+{
+  return t > origin_ ? static_cast<std::uint64_t>(t.time_since_epoch().count()) -
+                         static_cast<std::uint64_t>(origin_.time_since_epoch().count())
+                     : 0;
+}
+
+tick wheel_clock::tick_ceil(time_point t) const noexcept
+{
+  if (t == time_point::max()) return never;
+  const std::uint64_t ns = since_origin(t);
+  return tick{ns / tick_ns_ + (ns % tick_ns_ != 0)};
+}
+
+tick wheel_clock::tick_floor(time_point t) const noexcept
+{
+  return tick{since_origin(t) / tick_ns_};
+}
+
+time_point wheel_clock::time_of(tick t) const noexcept
+{
+  const auto room = static_cast<std::uint64_t>((time_point::max() - origin_).count());
+  if (count(t) > room / tick_ns_) return time_point::max();
+  return origin_ + duration{static_cast<duration::rep>(count(t) * tick_ns_)};
+}
+
+}  // namespace asio_wheel
