@@ -23,9 +23,9 @@ void shard::file(wait_op& op, tick when)
   stamp_ = thread_stamp = std::max(stamp_, thread_stamp) + 1;
   op.set_stamp(stamp_);
 
-  if (op.link_) {
-    op.link_->op_ = &op;
-    op.link_->shard_.store(this, std::memory_order_release);
+  if (cancel_link* const link = link_of(op)) {
+    link->op_ = &op;
+    link->shard_.store(this, std::memory_order_release);
   }
 }
 
@@ -53,9 +53,17 @@ void shard::make_ready(wait_op& op, wait_outcome outcome) noexcept
   ready_.push_back(op);
 }
 
+cancel_link* shard::link_of(const wait_op& op) noexcept
+{
+  if (!op.linked_) return nullptr;
+  return op.of_timer_ ? static_cast<const linked<timer_wait_op>&>(op).link_
+                      : static_cast<const linked<wait_op>&>(op).link_;
+}
+
 void shard::drop_link(wait_op& op) noexcept
 {
-  if (cancel_link* link = std::exchange(op.link_, nullptr)) {
+  if (cancel_link* const link = link_of(op)) {
+    op.linked_ = false;
     link->op_ = nullptr;
     link->shard_.store(nullptr, std::memory_order_release);
   }
@@ -170,7 +178,7 @@ cancel_link::~cancel_link()
 {
   if (shard* const s = shard_.load(std::memory_order_acquire)) {
     const std::lock_guard lock(*s);
-    if (op_) op_->link_ = nullptr;
+    if (op_) op_->linked_ = false;
   }
 }
 

@@ -1,6 +1,8 @@
 // L1 wheel: chunk queues and the pool behind them.
 #include <asio_wheel/wheel/chunk.hpp>
 
+#include <asio_wheel/ground/huge_pages.hpp>
+
 #include <algorithm>
 #include <utility>
 
@@ -34,6 +36,7 @@ void chunk_pool::grow(std::size_t n)
   constexpr std::size_t smallest_slab = 64;
   const std::size_t size = std::max({n - capacity_, capacity_, smallest_slab});
   slabs_.push_back({std::make_unique_for_overwrite<chunk[]>(size), size});
+  prefer_huge_pages(slabs_.back().chunks.get(), size * sizeof(chunk));
   capacity_ += size;
 }
 

@@ -74,6 +74,8 @@ private:
   friend class shard_section;
   friend class cancel_link;
 
+  [[nodiscard]] static cancel_link* link_of(const wait_op& op) noexcept;
+
   /// Cut a wait's ties, so that nobody can find it any more.
   static void drop_link(wait_op& op) noexcept;
   static void detach(wait_op& op, bool expired) noexcept;

@@ -18,6 +18,13 @@
 
 namespace asio_wheel {
 
+/// The cancellation slot of a handler that has none.
+struct no_slot {};
+
+template <class Handler>
+inline constexpr bool has_slot =
+  !std::is_same_v<asio::associated_cancellation_slot_t<Handler, no_slot>, no_slot>;
+
 /// The executor of a handler that has none of its own, or the wheel's: completions already run
 /// where it wants to be called.
 class no_executor {
@@ -58,20 +65,21 @@ struct op_allocator_for<std::allocator<U>, T> {
 /// `Op`, which is wait_op or timer_wait_op, with a handler. Keeps work outstanding on `Executor`,
 /// the handler's, until the call is made there.
 template <class Handler, class Executor, class Op>
-class wait_handler final : public Op {
+class wait_handler final : public std::conditional_t<has_slot<Handler>, linked<Op>, unlinked<Op>> {
+  using base = std::conditional_t<has_slot<Handler>, linked<Op>, unlinked<Op>>;
+
 public:
   /// Moves the handler into a new wait and passes that to `start(Op&)`, which owns it unless it
   /// throws.
   template <class Start>
   static void launch(Handler& handler, const Executor& ex, Start start)
   {
-    const auto slot = asio::get_associated_cancellation_slot(handler);
+    [[maybe_unused]] auto slot = asio::get_associated_cancellation_slot(handler, no_slot{});
     auto allocator = allocator_of(handler);
     owner memory{allocator, std::allocator_traits<allocator_type>::allocate(allocator, 1)};
     memory.construct(handler, ex);
-    if (slot.is_connected()) {
-      auto connected = slot;
-      memory.op->set_link(connected.template emplace<cancel_link>());
+    if constexpr (has_slot<Handler>) {
+      if (slot.is_connected()) memory.op->set_link(slot.template emplace<cancel_link>());
     }
     start(*memory.op);
     memory.release();
@@ -126,7 +134,7 @@ private:
                                   asio::executor_work_guard<Executor>>;
 
   wait_handler(Handler& handler, const Executor& ex)
-    : Op(&wait_handler::do_complete),
+    : base(&wait_handler::do_complete),
       handler_(std::move(handler)),
       work_(ex)
   {}

@@ -48,7 +48,7 @@ private:
   wait_op* op_ = nullptr;
 };
 
-/// Base of all waits: forty bytes, with the handler behind it in the same memory.
+/// Base of all waits: thirty-two bytes, with the handler behind them in the same memory.
 ///
 /// A wait belongs to a shard from start to end and is owned by it: filed in its wheel, or in its
 /// queue of ready waits. It is then completed or destroyed, once.
@@ -62,16 +62,16 @@ public:
     return static_cast<wait_outcome>(outcome_);
   }
 
-  /// Connects the wait to the link in its handler's cancellation slot. To be called before it is
-  /// started.
-  void set_link(cancel_link& l) noexcept { link_ = &l; }
-
 protected:
   using complete_fn = void (*)(wait_op&, wait_outcome);
 
-  explicit wait_op(complete_fn f, bool of_timer = false) noexcept
-    : complete_(f),
-      of_timer_(of_timer)
+  /// What a class derived from this one has.
+  struct parts {
+    bool timer = false;  ///< it is a timer_wait_op
+    bool link = false;   ///< it is a linked<wait_op> or a linked<timer_wait_op>
+  };
+
+  wait_op(complete_fn f, parts has) noexcept : complete_(f), of_timer_(has.timer), linked_(has.link)
   {}
   ~wait_op() = default;
 
@@ -82,27 +82,51 @@ private:
   void set_stamp(std::uint64_t stamp) noexcept { stamp_ = stamp & ((std::uint64_t{1} << 48) - 1); }
 
   complete_fn complete_;
-  cancel_link* link_ = nullptr;
 
   // One word. The stamp orders the starts of one thread across shards (see shard::file); it lasts
   // for 89 years of 100,000 starts a second.
   std::uint64_t stamp_ : 48 = 0;
   std::uint64_t outcome_ : 8 = 0;
-  std::uint64_t of_timer_ : 8;
+  std::uint64_t of_timer_ : 4;
+  std::uint64_t linked_ : 4;
 };
-static_assert(sizeof(void*) != 8 || sizeof(wait_op) == 40);
+static_assert(sizeof(void*) != 8 || sizeof(wait_op) == 32);
 
 /// A wait that was started on a timer, and is in that timer's list until it ends.
 ///
 /// The list is linked singly; its last wait points back to the timer, with the lowest bit set.
 class timer_wait_op : public wait_op {
 protected:
-  explicit timer_wait_op(complete_fn f) noexcept : wait_op(f, true) {}
+  timer_wait_op(complete_fn f, parts has) noexcept : wait_op(f, {.timer = true, .link = has.link})
+  {}
 
 private:
   friend class waits_of_timer;
 
   std::uintptr_t next_ = 0;  ///< 0: in no list
+};
+
+/// A wait whose handler has a cancellation slot.
+template <class Op>
+class linked : public Op {
+public:
+  /// Connects the wait to the link in the slot. To be called before it is started.
+  void set_link(cancel_link& l) noexcept { link_ = &l; }
+
+protected:
+  explicit linked(typename Op::complete_fn f) noexcept : Op(f, {.link = true}) {}
+
+private:
+  friend class shard;
+
+  cancel_link* link_ = nullptr;
+};
+
+/// A wait whose handler has none.
+template <class Op>
+class unlinked : public Op {
+protected:
+  explicit unlinked(typename Op::complete_fn f) noexcept : Op(f, {}) {}
 };
 
 using wait_queue = intrusive_queue<wheel_entry, wheel_entry::queue_link>;

@@ -25,7 +25,10 @@ public:
   waits_of_timer& operator=(waits_of_timer&& other) noexcept;
   ~waits_of_timer();
 
-  [[nodiscard]] shard_set& shards() const noexcept { return *shards_; }
+  [[nodiscard]] shard_set& shards() const noexcept
+  {
+    return shard_.load(std::memory_order_relaxed)->set();
+  }
   [[nodiscard]] time_point expiry() const noexcept;
 
   // These cancel what is pending, and return how many that were.
@@ -59,15 +62,16 @@ private:
   }
   [[nodiscard]] static timer_wait_op* next(const timer_wait_op& op) noexcept;
   [[nodiscard]] static waits_of_timer& owner_of(const timer_wait_op& op) noexcept;
+  void prefetch_waits() const noexcept;
   void append(timer_wait_op& op) noexcept;
   void remove(timer_wait_op& op) noexcept;
 
-  std::atomic<shard*> shard_;
-  timer_wait_op* head_ = nullptr;
+  std::atomic<shard*> shard_;  ///< one of a set that is counted
+  std::atomic<timer_wait_op*> head_{nullptr};
   timer_wait_op* tail_ = nullptr;
+  std::atomic<const void*> cell_{nullptr};  ///< of the latest wait, unless it has cascaded since
+  std::atomic<tick> when_{};                ///< what the expiry is filed under
   time_point expiry_{};
-  std::atomic<tick> when_{};  ///< what the expiry is filed under
-  boost::intrusive_ptr<shard_set> shards_;
 };
 
 }  // namespace asio_wheel

@@ -24,6 +24,9 @@ public:
   /// The tick it was filed under.
   [[nodiscard]] tick due() const noexcept { return due_; }
 
+  /// Where the wheel points to it, while it is filed: good for prefetching.
+  [[nodiscard]] const void* cell() const noexcept { return cell_; }
+
   /// For the owner's queues (`intrusive_queue`), while the entry is not filed.
   struct queue_link {
     static wheel_entry*& next(wheel_entry& e) noexcept { return e.next_; }
