@@ -91,10 +91,20 @@ public:
       }
 
       /// Takes over the other timer's expiry and its pending waits.
-      basic_wheel_timer(basic_wheel_timer&&) = default;
+      basic_wheel_timer(basic_wheel_timer&& other)
+        : waits_(std::move(other.waits_)),
+          executor_(other.executor_),
+          is_native_(other.is_native_)
+      {}
 
       /// Cancels what is pending here, then takes over.
-      basic_wheel_timer& operator=(basic_wheel_timer&&) = default;
+      basic_wheel_timer& operator=(basic_wheel_timer&& other)
+      {
+        waits_ = std::move(other.waits_);
+        executor_ = other.executor_;
+        is_native_ = other.is_native_;
+        return *this;
+      }
 
       template <class OtherExecutor>
         requires std::convertible_to<OtherExecutor, Executor> basic_wheel_timer(

@@ -10,9 +10,9 @@
 
 namespace asio_wheel {
 
-driver::driver(shard_set& shards)
+driver::driver(shard_set& shards, asio::execution_context& context)
   : shards_(shards),
-    strand_(asio::make_strand(shards.executor())),
+    strand_(posting_executor(shards.native(), context, memory_)),
     timer_(strand_)
 {}
 
@@ -40,8 +40,7 @@ void driver::request_pass()
 {
   if (pass_requested_.exchange(true)) return;
   try {
-    asio::post(strand_,
-               asio::bind_allocator(task_allocator<std::byte>(memory_), [this] { pass(); }));
+    asio::post(strand_, [this] { pass(); });
   } catch (...) {
     pass_requested_ = false;
     throw;

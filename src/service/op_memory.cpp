@@ -1,8 +1,8 @@
 // L2 service: recycled memory for waits, in three tiers: thread, process, system.
 #include <asio_wheel/service/op_memory.hpp>
 
-#include <asio_wheel/ground/huge_pages.hpp>
 #include <asio_wheel/ground/spin_lock.hpp>
+#include <asio_wheel/service/huge_pages.hpp>
 
 #include <algorithm>
 #include <array>
@@ -64,20 +64,16 @@ private:
   std::byte* cut(std::size_t size)
   {
     if (size > slab_left_) {
-      // Large ones are made of huge pages, small programs get by without.
       next_slab_ = std::max(next_slab_, size);
-      const bool huge = next_slab_ >= huge_page;
-      const auto alignment = std::align_val_t{huge ? huge_page : line};
-      slab_ = static_cast<std::byte*>(::operator new(next_slab_, alignment));
+      slab_ = static_cast<std::byte*>(huge_page_resource().allocate(next_slab_, line));
       slab_left_ = next_slab_;
-      if (huge) prefer_huge_pages(slab_, slab_left_);
       next_slab_ = std::min(2 * next_slab_, largest_slab);
     }
     slab_left_ -= size;
     return std::exchange(slab_, slab_ + size);
   }
 
-  static constexpr std::size_t largest_slab = 4 * huge_page;
+  static constexpr std::size_t largest_slab = std::size_t{8} << 20;
 
   spin_lock mutex_;
   block* batches_ = nullptr;

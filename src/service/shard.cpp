@@ -78,6 +78,7 @@ void shard::detach(wait_op& op, bool expired) noexcept
 void shard::close(wait_queue& all) noexcept
 {
   closed_ = true;
+  destroyed_ += pending();
   const auto take = [&](wait_op& op) {
     detach(op, true);
     all.push_back(op);
@@ -106,7 +107,7 @@ void shard::add_to(wheel_stats& stats) const noexcept
 void shard::post_ready() noexcept
 {
   try {
-    set_.post(
+    set_.native().post(
       asio::bind_allocator(task_allocator<std::byte>(ready_memory_), [this] { complete_ready(); }));
   } catch (...) {
     // Only an executor that makes its own memory for a function can fail here. The waits stay

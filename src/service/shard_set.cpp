@@ -56,6 +56,16 @@ shard& shard_set::local() noexcept
   return *shards_[this_thread_number() & (shards_.size() - 1)];
 }
 
+void shard_set::start(wait_op& op, duration delay)
+{
+  start(op, clock_.tick_for(clock_.deadline_after(delay), delay <= duration::zero()));
+}
+
+void shard_set::start(wait_op& op, time_point deadline)
+{
+  start(op, clock_.tick_for(deadline, deadline <= clock_.now()));
+}
+
 void shard_set::start(wait_op& op, tick when)
 {
   prepare(when);
@@ -110,8 +120,8 @@ void shard_set::post_expired() noexcept
 {
   if (expired_posted_.exchange(true)) return;
   try {
-    post(asio::bind_allocator(task_allocator<std::byte>(expired_memory_),
-                              [this] { complete_expired(); }));
+    native_.post(asio::bind_allocator(task_allocator<std::byte>(expired_memory_),
+                                      [this] { complete_expired(); }));
   } catch (...) {
     // As in shard::post_ready. The next pass tries again.
     expired_posted_ = false;
@@ -207,7 +217,7 @@ wheel_stats shard_set::stats() const noexcept
     const std::lock_guard lock(*s);
     s->add_to(stats);
   }
-  stats.wakeups = driver_->wakeups();
+  if (driver* d = driver_) stats.wakeups = d->wakeups();
   const std::lock_guard lock(expired_mutex_);
   stats.largest_batch = largest_burst_;
   return stats;
@@ -215,6 +225,7 @@ wheel_stats shard_set::stats() const noexcept
 
 void shard_set::close() noexcept
 {
+  driver_ = nullptr;
   wait_queue all;
   for (const auto& s : shards_) {
     const std::lock_guard lock(*s);

@@ -23,7 +23,7 @@ wheel_timer_service::wheel_timer_service(asio::execution_context& context, const
                                          const wheel_options& options)
   : asio::execution_context::service(context),
     shards_(new shard_set(ex, options)),
-    driver_(*shards_)
+    driver_(*shards_, context)
 {
   shards_->set_driver(driver_);
 }

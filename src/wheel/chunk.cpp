@@ -1,9 +1,8 @@
 // L1 wheel: chunk queues and the pool behind them.
 #include <asio_wheel/wheel/chunk.hpp>
 
-#include <asio_wheel/ground/huge_pages.hpp>
-
 #include <algorithm>
+#include <new>
 #include <utility>
 
 namespace asio_wheel {
@@ -31,12 +30,18 @@ void chunk_queue::splice_back(chunk_queue& other) noexcept
   other = {};
 }
 
+chunk_pool::~chunk_pool()
+{
+  for (const slab& s : slabs_) memory_.deallocate(s.chunks, s.size * sizeof(chunk), alignof(chunk));
+}
+
 void chunk_pool::grow(std::size_t n)
 {
   constexpr std::size_t smallest_slab = 64;
   const std::size_t size = std::max({n - capacity_, capacity_, smallest_slab});
-  slabs_.push_back({std::make_unique_for_overwrite<chunk[]>(size), size});
-  prefer_huge_pages(slabs_.back().chunks.get(), size * sizeof(chunk));
+  slabs_.reserve(slabs_.size() + 1);
+  slabs_.push_back(
+    {static_cast<chunk*>(memory_.allocate(size * sizeof(chunk), alignof(chunk))), size});
   capacity_ += size;
 }
 
@@ -48,10 +53,10 @@ chunk& chunk_pool::take(std::uint32_t slot) noexcept
   } else {
     if (fresh_ == fresh_end_) {
       const slab& s = slabs_[next_slab_++];
-      fresh_ = s.chunks.get();
+      fresh_ = s.chunks;
       fresh_end_ = fresh_ + s.size;
     }
-    c = fresh_++;
+    c = ::new (fresh_++) chunk;
   }
   ++taken_;
   c->slot = slot;

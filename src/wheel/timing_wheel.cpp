@@ -38,10 +38,11 @@ void prefetch_behind(const chunk& c) noexcept
 
 }  // namespace
 
-timing_wheel::timing_wheel(wheel_geometry g)
+timing_wheel::timing_wheel(wheel_geometry g, std::pmr::memory_resource& memory)
   : slot_bits_(g.slot_bits),
     fan_bits_(g.fan_bits),
-    levels_(g.levels)
+    levels_(g.levels),
+    pool_(memory)
 {
   if (fan_bits_ < 1 || fan_bits_ > slot_bits_ || slot_bits_ > 16 || levels_ > max_levels)
     throw std::invalid_argument(

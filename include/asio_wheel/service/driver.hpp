@@ -3,6 +3,7 @@
 
 #include <asio_wheel/ground/tick.hpp>
 #include <asio_wheel/service/asio.hpp>
+#include <asio_wheel/service/posting_executor.hpp>
 #include <asio_wheel/service/task_memory.hpp>
 #include <asio_wheel/service/wheel_clock.hpp>
 
@@ -25,7 +26,7 @@ class shard_set;
 /// set for goes away: then a pass is requested, once for all that ask before it runs.
 class driver {
 public:
-  explicit driver(shard_set& shards);
+  driver(shard_set& shards, asio::execution_context& context);
 
   /// Makes sure of a pass at or before `when`. Throws what posting to a strand throws.
   void wake_at(tick when)
@@ -46,7 +47,7 @@ public:
   }
 
 private:
-  using strand = asio::strand<asio::any_io_executor>;
+  using strand = asio::strand<posting_executor>;
   using timer = asio::basic_waitable_timer<clock_type, asio::wait_traits<clock_type>, strand>;
 
   static constexpr tick disarmed{count(never) + 1};

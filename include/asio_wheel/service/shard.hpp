@@ -3,6 +3,7 @@
 
 #include <asio_wheel/ground/spin_lock.hpp>
 #include <asio_wheel/service/batch.hpp>
+#include <asio_wheel/service/huge_pages.hpp>
 #include <asio_wheel/service/task_memory.hpp>
 #include <asio_wheel/service/wait_op.hpp>
 #include <asio_wheel/service/wheel_stats.hpp>
@@ -24,7 +25,8 @@ class shard_set;
 /// while it is held: waits leave through queues, and are completed or destroyed after.
 class alignas(128) shard {
 public:
-  shard(shard_set& set, wheel_geometry geometry) : set_(set), wheel_(geometry) {}
+  shard(shard_set& set, wheel_geometry geometry) : set_(set), wheel_(geometry, huge_page_resource())
+  {}
 
   [[nodiscard]] shard_set& set() const noexcept { return set_; }
 
@@ -61,7 +63,10 @@ public:
   /// Takes all waits out, for the caller to destroy, and lets no new ones in.
   void close(wait_queue& all) noexcept;
 
-  [[nodiscard]] std::uint64_t pending() const noexcept { return started_ - expired_ - cancelled_; }
+  [[nodiscard]] std::uint64_t pending() const noexcept
+  {
+    return started_ - expired_ - cancelled_ - destroyed_;
+  }
   void add_to(wheel_stats& stats) const noexcept;
 
   /// Orders two waits of one tick by their start, as far as any thread can tell.
@@ -99,6 +104,7 @@ private:
   std::uint64_t expired_ = 0;
   std::uint64_t cancelled_ = 0;
   std::uint64_t rejected_ = 0;
+  std::uint64_t destroyed_ = 0;  ///< while pending, with the context
   log2_histogram lateness_;
 
   task_memory ready_memory_;

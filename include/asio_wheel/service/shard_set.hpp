@@ -31,20 +31,24 @@ public:
   [[nodiscard]] const wheel_clock& clock() const noexcept { return clock_; }
   [[nodiscard]] const asio::any_io_executor& executor() const noexcept { return executor_; }
 
-  /// To be called before the first wait is started.
+  /// To be called before the first wait is started. The driver may go once the set is closed.
   void set_driver(driver& d) noexcept { driver_ = &d; }
 
   /// The shard in which this thread starts its waits.
   [[nodiscard]] shard& local() noexcept;
 
-  /// Starts a wait; the set owns it from here on.
-  /// Throws what allocating or posting throws, with nothing changed and the wait not taken over.
-  void start(wait_op& op, tick when);
+  /// Start a wait; the set owns it from here on.
+  /// Throw what allocating or posting throws, with nothing changed and the wait not taken over.
+  void start(wait_op& op, duration delay);
+  void start(wait_op& op, time_point deadline);
 
   // A start in its parts, for those who have something to do in the same critical section.
 
   /// To be called before filing: makes sure of a wake-up for `when`. Throws what posting throws.
-  void prepare(tick when) { driver_->wake_at(when); }
+  void prepare(tick when)
+  {
+    if (driver* d = driver_) d->wake_at(when);
+  }
 
   /// Files the wait, refuses it if there are too many, or destroys it if the shards are closed.
   /// Whether it was filed. Throws std::bad_alloc, with nothing changed.
@@ -52,10 +56,16 @@ public:
 
   /// To be called after filing: makes sure of a wake-up once more, in case the one that was
   /// prepared came before the wait was there.
-  void confirm(tick when) noexcept { driver_->insist_on(when); }
+  void confirm(tick when) noexcept
+  {
+    if (driver* d = driver_) d->insist_on(when);
+  }
 
   /// Says that nothing is left to wake up for at `unneeded`.
-  void forget_wakeup(tick unneeded) noexcept { driver_->forget(unneeded); }
+  void forget_wakeup(tick unneeded) noexcept
+  {
+    if (driver* d = driver_) d->forget(unneeded);
+  }
 
   /// Moves all wheels to `now` and posts the completion of what expired. Returns the next tick to
   /// wake up for; nothing if no wait is pending.
@@ -67,11 +77,7 @@ public:
     if (options_.max_pending != 0) pending_.fetch_sub(n, std::memory_order_relaxed);
   }
 
-  template <class Function>
-  void post(Function f) const
-  {
-    native_.post(std::move(f));
-  }
+  [[nodiscard]] const native_executor& native() const noexcept { return native_; }
 
   std::size_t cancel_all();
   [[nodiscard]] std::size_t pending() const noexcept;
@@ -81,6 +87,8 @@ public:
   void close() noexcept;
 
 private:
+  void start(wait_op& op, tick when);
+
   void post_expired() noexcept;
   void complete_expired();
   [[nodiscard]] bool take_expired(batch& waits);
@@ -89,7 +97,7 @@ private:
   const asio::any_io_executor executor_;
   const native_executor native_;
   const wheel_clock clock_;
-  driver* driver_ = nullptr;
+  std::atomic<driver*> driver_{nullptr};  ///< null once the set is closed
   std::vector<std::unique_ptr<shard>> shards_;
   std::atomic<std::size_t> pending_{0};  ///< kept only if there is a limit to it
 

@@ -7,8 +7,8 @@
 
 namespace asio_wheel {
 
-/// Room for one or two functions on their way through an executor; any more, or a larger one,
-/// come from operator new.
+/// Room for a few functions on their way through an executor; any more, or a larger one, come
+/// from operator new.
 class task_memory {
 public:
   task_memory() = default;
@@ -37,7 +37,7 @@ private:
     alignas(std::max_align_t) std::byte bytes[256];
     std::atomic<bool> taken{false};
   };
-  block blocks_[2];
+  block blocks_[6];
 };
 
 /// Allocates from a task_memory, which must outlive the function.

@@ -11,8 +11,8 @@ namespace asio_wheel {
 /// Where a wait that is given as a delay takes its starting point from.
 enum class clock_source {
   precise,  ///< `std::chrono::steady_clock`
-  coarse,   ///< the kernel's tick where it can be read: cheaper, and a delay lasts up to one grain
-            ///< of that clock (4 ms is usual) longer; never shorter
+  coarse,   ///< the kernel's tick where it can be read: cheaper, and a delay lasts longer by up to
+            ///< the grain of that clock (two ticks, usually 8 ms); never shorter
 };
 
 inline constexpr std::size_t max_shards = 64;

@@ -115,19 +115,10 @@ private:
       shard_set& shards = *service_->shards_;
       std::decay_t<Handler> h(std::forward<Handler>(handler));
       launch_wait<wait_op>(h, shards.executor(), no_executor{}, true,
-                           [&](wait_op& op) { shards.start(op, tick_of(shards.clock(), time)); });
+                           [&](wait_op& op) { shards.start(op, time); });
     }
 
   private:
-    static tick tick_of(const wheel_clock& clock, duration delay) noexcept
-    {
-      return clock.tick_for(clock.deadline_after(delay), delay <= duration::zero());
-    }
-    static tick tick_of(const wheel_clock& clock, time_point deadline) noexcept
-    {
-      return clock.tick_for(deadline, deadline <= clock.now());
-    }
-
     wheel_timer_service* service_;
   };
 

@@ -5,7 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <memory_resource>
 #include <vector>
 
 namespace asio_wheel {
@@ -81,6 +81,11 @@ struct chunk_queue {
 /// taken, so capacity that is held in reserve costs address space, not memory.
 class chunk_pool {
 public:
+  explicit chunk_pool(std::pmr::memory_resource& memory) : memory_(memory), slabs_(&memory) {}
+  chunk_pool(const chunk_pool&) = delete;
+  chunk_pool& operator=(const chunk_pool&) = delete;
+  ~chunk_pool();
+
   /// Makes sure that `n` chunks can be out at once. Throws std::bad_alloc, with nothing changed.
   void reserve(std::size_t n)
   {
@@ -96,7 +101,7 @@ public:
 
 private:
   struct slab {
-    std::unique_ptr<chunk[]> chunks;
+    chunk* chunks;
     std::size_t size;
   };
 
@@ -108,7 +113,8 @@ private:
   std::size_t next_slab_ = 0;  ///< the slab that follows when the fresh ones run out
   std::size_t capacity_ = 0;
   std::size_t taken_ = 0;
-  std::vector<slab> slabs_;
+  std::pmr::memory_resource& memory_;
+  std::pmr::vector<slab> slabs_;
 };
 
 }  // namespace asio_wheel

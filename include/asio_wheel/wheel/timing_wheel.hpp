@@ -7,7 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <memory_resource>
 #include <string>
 #include <vector>
 
@@ -59,8 +59,10 @@ struct wheel_geometry {
 /// Not thread-safe.
 class timing_wheel {
 public:
+  /// `memory` serves what grows with the number of entries, in blocks that double in size.
   /// Throws std::invalid_argument if the geometry is out of range, std::bad_alloc.
-  explicit timing_wheel(wheel_geometry geometry = {});
+  explicit timing_wheel(wheel_geometry geometry = {},
+                        std::pmr::memory_resource& memory = *std::pmr::get_default_resource());
 
   /// Files `e` under tick `when`. A tick that is not after now() is due in the next advance(),
   /// ahead of all others. `never` is kept and erasable, and never due.

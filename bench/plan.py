@@ -1,0 +1,139 @@
+"""What run.py measures: workloads, contenders, sizes; what is compared with what; the targets."""
+
+from dataclasses import dataclass, field
+
+TIMERS = {  # contender: the program that has it
+    "steady": "timers_steady",
+    "wheel": "timers_wheel",
+    "steady_typed": "timers_steady",
+    "wheel_typed": "timers_wheel",
+    "wheel_wait": "timers_wheel",
+    "wheel_slot": "timers_wheel",
+    "steady_coroutine": "timers_steady",
+    "wheel_coroutine": "timers_wheel",
+    "libuv": "timers_libuv",
+    "libevent": "timers_libevent",
+    "libevent_common": "timers_libevent",
+    "libev": "timers_libev",
+}
+# A ratio compares like with like: coroutines with coroutines, the typed executor with the typed executor.
+REFERENCE = {"wheel_typed": "steady_typed", "wheel_coroutine": "steady_coroutine"}
+
+ALONE = {name: "wheel_alone" for name in ("wheel", "multimap", "d_ary_heap", "pairing", "floor", "floor_list")}
+
+
+@dataclass
+class Workload:
+    suite: str  # timers or alone
+    name: str
+    title: str
+    metric: str  # the one that is compared
+    unit: str
+    sizes: list
+    more: dict = field(default_factory=dict)  # further metrics in the table: name -> unit
+    higher_is_better: bool = False
+    contenders: list = None  # None: all that have the workload
+    reference: str = "steady"
+    large: list = field(default_factory=list)  # who runs at ten million, too
+
+    @property
+    def programs(self):
+        return TIMERS if self.suite == "timers" else ALONE
+
+    def reference_of(self, contender):
+        return REFERENCE.get(contender, self.reference) if self.suite == "timers" else self.reference
+
+
+E3, E4, E5, E6, E7 = 1_000, 10_000, 100_000, 1_000_000, 10_000_000
+ALL = [E3, E4, E5, E6]
+LATE = {"late_p50_us": "µs late p50", "late_p99_us": "p99", "late_max_us": "max", "early": "early"}
+SERVICE = ["wheel", "wheel_wait", "wheel_slot"]
+
+WORKLOADS = [
+    Workload("timers", "start", "Start: CPU ns per wait", "cpu_ns", "ns", ALL, large=SERVICE),
+    Workload("timers", "churn", "Churn, delays 1-60 s: CPU ns per step", "cpu_ns", "ns", ALL, large=SERVICE),
+    Workload("timers", "churn_fixed", "Churn, all delays 5 s: CPU ns per step", "cpu_ns", "ns", ALL),
+    Workload("timers", "parallel1", "Churn, one thread: million steps/s", "msteps_per_s", "M/s", [E4, E5, E6],
+             {"cpu_ns": "ns CPU"}, higher_is_better=True),
+    Workload("timers", "parallel2", "Churn, two threads on one io_context: million steps/s in all", "msteps_per_s",
+             "M/s", [E4, E5, E6], {"cpu_ns": "ns CPU"}, higher_is_better=True),
+    Workload("timers", "expire", "Expire, uniform over 1 s: CPU ns per wait", "cpu_ns", "ns", ALL, LATE, large=["wheel_wait"]),
+    Workload("timers", "overdue", "All due when the loop gets to look: CPU ns per wait", "cpu_ns", "ns", ALL, {"early": "early"}),
+    Workload("timers", "burst", "One deadline for all: CPU ns per wait", "cpu_ns", "ns", ALL, LATE),
+    Workload("timers", "heartbeat", "Heartbeats of 1 s: CPU ns per fire", "cpu_ns", "ns", [E3, E4, E5], LATE),
+    Workload("timers", "stall", "Longest stall of the loop while waits expire: µs", "stall_us", "µs", ALL,
+             {"stall_wall_us": "µs wall"}),
+    Workload("timers", "memory", "Memory: bytes per pending wait", "bytes", "B", [E5, E6], large=SERVICE),
+    Workload("timers", "idle", "Idle: wake-ups in the time given", "wakeups", "", [1, E5], {"cpu_us": "µs CPU"},
+             contenders=["steady", "wheel", "wheel_wait", "libuv", "libevent", "libev"]),
+    Workload("alone", "insert", "Wheel alone, insert: ns per entry", "cpu_ns", "ns", [E5, E6], reference="multimap", large=["wheel"]),
+    Workload("alone", "churn", "Wheel alone, churn: ns per step", "cpu_ns", "ns", [E5, E6], {"expired": "expired"},
+             reference="multimap", large=["wheel", "floor"]),
+    Workload("alone", "expire", "Wheel alone, expire all: ns per entry", "cpu_ns", "ns", [E5, E6],
+             reference="multimap", large=["wheel", "floor", "floor_list"]),
+    Workload("alone", "worst", "Wheel alone, longest advance: µs", "worst_us", "µs", [E5, E6],
+             {"due_in_it": "due in it", "beyond_due_us": "µs beyond the due"}, reference="multimap", large=["wheel"]),
+    Workload("alone", "empty", "Wheel alone, advance an empty one: ns", "cpu_ns", "ns", [1], reference="multimap"),
+    Workload("alone", "jump", "Wheel alone, jump over an hour of nothing: ns", "cpu_ns", "ns", [1], reference="multimap"),
+]
+
+
+@dataclass
+class Target:
+    """`what` of (suite, workload, contender, n) must be at least or at most `bound`.
+
+    what: a metric's name; or ("against", contender): the ratio to that contender, above one if it is beaten; or
+    ("cost", ...): how many times the other cell's cost this one is; the other is (workload, contender, n).
+    """
+    text: str
+    suite: str
+    workload: str
+    contender: str
+    n: int
+    what: object
+    bound: float
+    at_least: bool = False
+
+
+def at_least(text, workload, contender, n, against, bound):
+    return Target(text, "timers", workload, contender, n, ("against", against), bound, at_least=True)
+
+
+def at_most(text, workload, contender, n, what, bound, suite="timers"):
+    return Target(text, suite, workload, contender, n, what, bound)
+
+
+TARGETS = [
+    at_least("churn at 1e3, against steady_timer", "churn", "wheel", E3, "steady", 2),
+    at_least("churn at 1e4", "churn", "wheel", E4, "steady", 2.5),
+    at_least("churn at 1e5", "churn", "wheel", E5, "steady", 5),
+    at_least("churn at 1e6", "churn", "wheel", E6, "steady", 3.5),
+    at_least("start-all at 1e6", "start", "wheel", E6, "steady", 4),
+    at_least("churn, coroutine per timer, at 1e5", "churn", "wheel_coroutine", E5, "steady_coroutine", 2.5),
+    at_least("churn at 1e6, against libev", "churn", "wheel", E6, "libev", 1),
+    at_least("expire over 1 s at 1e5", "expire", "wheel", E5, "steady", 12),
+    at_least("expire over 1 s at 1e6", "expire", "wheel", E6, "steady", 4),
+    at_most("p99 lateness at 1e5, µs", "expire", "wheel", E5, "late_p99_us", 2_000),
+    at_most("p99 lateness at 1e6, µs", "expire", "wheel", E6, "late_p99_us", 10_000),
+    at_most("early at 1e6", "expire", "wheel", E6, "early", 0),
+    at_least("all due at once at 1e6", "overdue", "wheel", E6, "steady", 5),
+    at_least("heartbeats of 1 s at 1e5", "heartbeat", "wheel", E5, "steady", 8),
+    at_least("two threads at 1e4", "parallel2", "wheel", E4, "steady", 4),
+    at_least("two threads at 1e5", "parallel2", "wheel", E5, "steady", 4),
+    at_most("two threads' steps/s to one thread's, at 1e4 (one / two)", "parallel1", "wheel", E4,
+            ("of", "parallel2", "wheel", E4), 1),
+    at_most("the same at 1e5", "parallel1", "wheel", E5, ("of", "parallel2", "wheel", E5), 1),
+    at_most("bytes per pending async_wait", "memory", "wheel_wait", E6, "bytes", 120),
+    at_most("10 million pending, MB", "memory", "wheel_wait", E7, "megabytes", 1_400),
+    at_most("start at 1e7, times its cost at 1e6", "start", "wheel_wait", E7, ("of", "start", "wheel_wait", E6), 1.5),
+    at_most("start and cancel at 1e7, times their cost at 1e6", "churn", "wheel_slot", E7,
+            ("of", "churn", "wheel_slot", E6), 1.5),
+    at_most("wheel alone: churn at 1e6, times the floor", "churn", "wheel", E6, ("of", "churn", "floor", E6), 2, "alone"),
+    at_most("wheel alone: churn at 1e7, times the floor", "churn", "wheel", E7, ("of", "churn", "floor", E7), 2, "alone"),
+    at_most("wheel alone: expire at 1e6, ns", "expire", "wheel", E6, "cpu_ns", 40, "alone"),
+    at_most("wheel alone: longest advance at 1e6 beyond its due entries, µs", "worst", "wheel", E6, "beyond_due_us", 500, "alone"),
+    at_most("wheel alone: empty advance, ns", "empty", "wheel", 1, "cpu_ns", 5, "alone"),
+    at_most("wheel alone: jump over an hour, ns", "jump", "wheel", 1, "cpu_ns", 100, "alone"),
+    at_most("wake-ups in 5 s, one far wait", "idle", "wheel_wait", 1, "wakeups", 2),
+    at_most("wake-ups in 5 s, 100,000 far waits", "idle", "wheel_wait", E5, "wakeups", 2),
+]

@@ -1,0 +1,198 @@
+// The timer structures that wheel_alone compares, behind one face, and the floor beneath them.
+//
+// Each structure owns n entries of 64 bytes, as a server's wait would be, and files entry i:
+//   insert(i, when)   files it under a tick
+//   erase(i)          takes it out
+//   advance(to, f)    takes out all that is due by `to`, earliest first, calling f(entry)
+//   index_of(entry)
+#pragma once
+
+#include <sys/mman.h>
+#include <asio_wheel/wheel/timing_wheel.hpp>
+
+#include <boost/heap/d_ary_heap.hpp>
+#include <boost/heap/pairing_heap.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <new>
+#include <optional>
+
+#include "command_line.hpp"
+
+namespace bench {
+
+using ticks = std::uint64_t;
+
+// n objects on pages of two megabytes, if asked for; never freed, as the process ends with its
+// measurement.
+template <class T>
+T* make_array(std::size_t n, bool huge_pages)
+{
+  constexpr std::size_t page = std::size_t{2} << 20;
+  const std::size_t bytes = (n * sizeof(T) + page - 1) / page * page;
+  void* memory = std::aligned_alloc(huge_pages ? page : alignof(T), bytes);
+  if (!memory) throw std::bad_alloc{};
+  if (huge_pages) ::madvise(memory, bytes, MADV_HUGEPAGE);
+  T* first = static_cast<T*>(memory);
+  for (std::size_t i = 0; i < n; ++i) new (first + i) T;
+  return first;
+}
+
+template <class Entry>
+class entries {
+public:
+  explicit entries(const options& o) : first_{make_array<Entry>(o.n, o.huge_pages)} {}
+
+  Entry& operator[](std::size_t i) { return first_[i]; }
+  std::size_t index_of(const Entry& e) const { return static_cast<std::size_t>(&e - first_); }
+
+private:
+  Entry* first_;
+};
+
+class wheel_structure {
+public:
+  struct alignas(64) entry : asio_wheel::wheel_entry {
+    std::uint64_t payload = 1;
+  };
+
+  explicit wheel_structure(const options& o) : entries_{o} {}
+
+  void insert(std::size_t i, ticks when) { wheel_.insert(entries_[i], asio_wheel::tick{when}); }
+  void erase(std::size_t i) { wheel_.erase(entries_[i]); }
+
+  template <class F>
+  void advance(ticks to, F f)
+  {
+    wheel_.advance(asio_wheel::tick{to});
+    while (auto* e = wheel_.pop_due()) f(static_cast<entry&>(*e));
+  }
+
+  std::size_t index_of(const entry& e) const { return entries_.index_of(e); }
+
+private:
+  entries<entry> entries_;
+  asio_wheel::timing_wheel wheel_;
+};
+
+class multimap_structure {
+public:
+  struct entry;
+  using map = std::multimap<ticks, entry*>;
+  struct alignas(64) entry {
+    map::iterator place;
+    std::uint64_t payload = 1;
+  };
+
+  explicit multimap_structure(const options& o) : entries_{o} {}
+
+  void insert(std::size_t i, ticks when) { entries_[i].place = map_.emplace(when, &entries_[i]); }
+  void erase(std::size_t i) { map_.erase(entries_[i].place); }
+
+  template <class F>
+  void advance(ticks to, F f)
+  {
+    while (!map_.empty() && map_.begin()->first <= to) {
+      entry& e = *map_.begin()->second;
+      map_.erase(map_.begin());
+      f(e);
+    }
+  }
+
+  std::size_t index_of(const entry& e) const { return entries_.index_of(e); }
+
+private:
+  entries<entry> entries_;
+  map map_;
+};
+
+struct heap_item {
+  ticks when;
+  void* entry;
+  friend bool operator<(const heap_item& a, const heap_item& b) { return a.when > b.when; }
+};
+
+template <class Heap>
+class heap_structure {
+public:
+  struct alignas(64) entry {
+    std::optional<typename Heap::handle_type> place;
+    std::uint64_t payload = 1;
+  };
+
+  explicit heap_structure(const options& o) : entries_{o} {}
+
+  void insert(std::size_t i, ticks when) { entries_[i].place = heap_.push({when, &entries_[i]}); }
+  void erase(std::size_t i) { heap_.erase(*entries_[i].place); }
+
+  template <class F>
+  void advance(ticks to, F f)
+  {
+    while (!heap_.empty() && heap_.top().when <= to) {
+      entry& e = *static_cast<entry*>(heap_.top().entry);
+      heap_.pop();
+      f(e);
+    }
+  }
+
+  std::size_t index_of(const entry& e) const { return entries_.index_of(e); }
+
+private:
+  entries<entry> entries_;
+  Heap heap_;
+};
+
+using d_ary_structure = heap_structure<
+  boost::heap::d_ary_heap<heap_item, boost::heap::arity<4>, boost::heap::mutable_<true>>>;
+using pairing_structure = heap_structure<boost::heap::pairing_heap<heap_item>>;
+
+// The floor: what any structure must at least do with memory. No ticks, no order, only the
+// accesses.
+class list_floor {
+public:
+  struct alignas(64) entry {
+    entry *previous, *next;
+    std::uint64_t payload = 1;
+  };
+  static constexpr std::size_t heads = 1024;
+
+  explicit list_floor(const options& o) : entries_{o}, heads_{make_array<entry>(heads, false)}
+  {
+    for (std::size_t h = 0; h < heads; ++h) heads_[h].previous = heads_[h].next = &heads_[h];
+  }
+
+  void push(std::size_t i, std::size_t head)
+  {
+    entry& e = entries_[i];
+    entry& h = heads_[head];
+    e.previous = &h;
+    e.next = h.next;
+    h.next->previous = &e;
+    h.next = &e;
+  }
+
+  void unlink(std::size_t i)
+  {
+    entry& e = entries_[i];
+    e.previous->next = e.next;
+    e.next->previous = e.previous;
+  }
+
+  template <class F>
+  void walk(F f)
+  {
+    for (std::size_t h = 0; h < heads; ++h)
+      for (entry* e = heads_[h].next; e != &heads_[h]; e = e->next) f(*e);
+  }
+
+  entry& operator[](std::size_t i) { return entries_[i]; }
+
+private:
+  entries<entry> entries_;
+  entry* heads_;
+};
+
+}  // namespace bench

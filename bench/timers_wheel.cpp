@@ -1,0 +1,131 @@
+// Event-loop timers: this library.
+//   wheel             wheel_timer (any_io_executor, as asio::steady_timer has), a callback per wait
+//   wheel_typed       basic_wheel_timer<io_context::executor_type>
+//   wheel_coroutine   wheel_timer, a coroutine per timer
+//   wheel_wait        wheel_timer_service::async_wait with a 24-byte callback: no timer object, and
+//                     nothing to cancel it by
+//   wheel_slot        the same, each wait bound to the slot of an asio::cancellation_signal, by
+//                     which it is cancelled
+// --tick-us, --slots, --shards and --clock are the wheel's options.
+// The workloads are described in work_*.hpp, the rules in contender.hpp; compared with
+// timers_steady, timers_libuv, timers_libevent and timers_libev.
+#include <asio_wheel.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/version.hpp>
+
+#include "asio_timers.hpp"
+#include "timers_main.hpp"
+
+namespace {
+
+using namespace bench;
+
+struct wheel_service {
+  static asio_wheel::wheel_timer_service& install(asio::io_context& context, const options& o)
+  {
+    asio_wheel::wheel_options w;
+    w.tick = std::chrono::microseconds{o.tick_us};
+    if (o.slots) w.slots = o.slots;
+    w.shards = o.shards;
+    w.clock =
+      o.clock == "coarse" ? asio_wheel::clock_source::coarse : asio_wheel::clock_source::precise;
+    return asio_wheel::make_wheel(context, w);
+  }
+};
+
+template <class Work, bool Slots>
+class service_waits : public asio_loop {
+public:
+  service_waits(const options& o, Work& work)
+    : work_{work},
+      wheel_{wheel_service::install(context(), o)},
+      signals_(Slots ? o.n : 0),
+      next_(Slots ? o.n : 0)
+  {}
+
+  void start_after(std::size_t i, nanoseconds delay) { wait(i, delay, {}); }
+  void start_at(std::size_t i, time_point deadline, time_point) { wait(i, deadline, deadline); }
+
+  // A slot serves one wait at a time, so the aborted handler starts the next one. A second restart
+  // before that finds nothing to cancel; churn counts the aborted waits, so that it is not counted
+  // either.
+  void restart_after(std::size_t i, nanoseconds delay)
+  {
+    next_[i] = delay;
+    signals_[i].emit(asio::cancellation_type::terminal);
+  }
+
+private:
+  struct wait_handler {
+    service_waits* owner;
+    std::size_t index;
+    time_point deadline;
+
+    void operator()(const error_code& ec) const
+    {
+      const bool aborted = ec == asio::error::operation_aborted;
+      owner->work_.completed(index, deadline, aborted);
+      if constexpr (Slots)
+        if (aborted) owner->start_after(index, owner->next_[index]);
+    }
+  };
+  static_assert(sizeof(wait_handler) == 24, "the memory workload says so");
+
+  template <class When>
+  void wait(std::size_t i, When when, time_point deadline)
+  {
+    const wait_handler handler{this, i, deadline};
+    if constexpr (Slots)
+      wheel_.async_wait(when, asio::bind_cancellation_slot(signals_[i].slot(), handler));
+    else
+      wheel_.async_wait(when, handler);
+  }
+
+  Work& work_;
+  asio_wheel::wheel_timer_service& wheel_;
+  std::vector<asio::cancellation_signal> signals_;
+  std::vector<nanoseconds> next_;
+};
+
+struct wheel : contender_base {
+  static constexpr auto name = "wheel";
+  static constexpr bool many_threads = true;
+  template <class Work>
+  using timers = callback_timers<asio_wheel::wheel_timer, wheel_service, Work>;
+};
+
+struct wheel_typed : wheel {
+  static constexpr auto name = "wheel_typed";
+  template <class Work>
+  using timers = callback_timers<asio_wheel::basic_wheel_timer<asio::io_context::executor_type>,
+                                 wheel_service, Work>;
+};
+
+struct wheel_coroutine : contender_base {
+  static constexpr auto name = "wheel_coroutine";
+  template <class Work>
+  using timers = coroutine_timers<asio_wheel::wheel_timer, wheel_service, Work>;
+};
+
+struct wheel_wait : contender_base {
+  static constexpr auto name = "wheel_wait";
+  static constexpr bool cancels = false;
+  template <class Work>
+  using timers = service_waits<Work, false>;
+};
+
+struct wheel_slot : contender_base {
+  static constexpr auto name = "wheel_slot";
+  template <class Work>
+  using timers = service_waits<Work, true>;
+};
+
+}  // namespace
+
+int main(int argc, char** argv)
+{
+  return bench_main(argc, argv,
+                    contenders<wheel, wheel_typed, wheel_coroutine, wheel_wait, wheel_slot>(),
+                    {{"boost", BOOST_LIB_VERSION}});
+}

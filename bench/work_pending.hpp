@@ -1,0 +1,108 @@
+// Workloads in which waits do nothing but wait: memory, idle.
+//
+//   memory  resident bytes per pending wait, its timer object and its 24-byte handler included
+//   idle    how often the loop's thread wakes up while every deadline is at least a minute away
+#pragma once
+
+#include <fmt/core.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdio>
+#include <memory>
+#include <thread>
+
+#include "command_line.hpp"
+#include "contender.hpp"
+#include "measure.hpp"
+
+namespace bench {
+
+template <class Contender>
+class memory_work {
+public:
+  explicit memory_work(const options& o) : options_{o}, random_{o.seed} {}
+
+  metrics run()
+  {
+    const auto before = resident_bytes();
+    timers_ = std::make_unique<timers>(options_, *this);
+    timers_->run_turns([this](unsigned) { return next_turn(); });
+    const auto grown = static_cast<double>(resident_bytes() - before);
+    return {{"bytes", grown / static_cast<double>(options_.n)}, {"megabytes", grown / 1e6}};
+  }
+
+  void completed(std::size_t, time_point, bool) {}
+
+private:
+  using timers = typename Contender::template timers<memory_work>;
+
+  turn next_turn()
+  {
+    const auto last = std::min(options_.n, started_ + options_.per_turn);
+    for (; started_ < last; ++started_)
+      timers_->start_after(started_, random_.between(seconds{60}, seconds{120}));
+    return started_ < options_.n ? turn::again : turn::stop;
+  }
+
+  options options_;
+  std::size_t started_ = 0;
+  random_numbers random_;
+  std::unique_ptr<timers> timers_;
+};
+
+// The process ends while its loop sleeps: a timer or a message that ended it would be a wake-up of
+// its own.
+template <class Contender>
+class idle_work {
+public:
+  explicit idle_work(const options& o) : options_{o}, random_{o.seed}, timers_{o, *this} {}
+
+  metrics run()
+  {
+    loop_thread_ = ::gettid();
+    std::thread{[this] { watch(); }}.detach();
+    timers_.run_turns([this](unsigned) { return next_turn(); });
+    throw std::runtime_error("the loop ended although waits are pending");
+  }
+
+  void completed(std::size_t, time_point, bool) {}
+
+private:
+  turn next_turn()
+  {
+    const auto last = std::min(options_.n, started_ + options_.per_turn);
+    for (; started_ < last; ++started_)
+      timers_.start_after(started_, random_.between(seconds{60}, seconds{3600}));
+    if (started_ < options_.n) return turn::again;
+    resting_.test_and_set();
+    resting_.notify_one();
+    return turn::rest;
+  }
+
+  // Going to sleep for the first time is a switch, too, but not a wake-up.
+  void watch()
+  {
+    resting_.wait(false);
+    const auto switches = voluntary_switches(loop_thread_);
+    const auto cpu = process_cpu();
+    std::this_thread::sleep_for(std::chrono::duration<double>{options_.measure_seconds});
+    const auto slept = voluntary_switches(loop_thread_) - switches;
+    print_result(options_, {{"wakeups", static_cast<double>(slept ? slept - 1 : 0)},
+                            {"cpu_us", micros(process_cpu() - cpu)}});
+    std::fflush(stdout);
+    std::_Exit(0);
+  }
+
+  options options_;
+  std::size_t started_ = 0;
+  random_numbers random_;
+  pid_t loop_thread_ = 0;
+  std::atomic_flag resting_;
+  typename Contender::template timers<idle_work> timers_;
+};
+
+}  // namespace bench

@@ -1,0 +1,92 @@
+// What both programs ask of the outside: the command line, the limit of open files, the terminal.
+#pragma once
+
+#include <fmt/format.h>
+#include <boost/program_options.hpp>
+
+#include <cstdint>
+#include <cstdio>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#if __has_include(<sys/resource.h>) && __has_include(<unistd.h>)
+#define RPC_HAS_POSIX 1
+#include <sys/resource.h>
+#include <unistd.h>
+#else
+#define RPC_HAS_POSIX 0
+#endif
+
+namespace rpc {
+
+namespace po = boost::program_options;
+
+/// An option with a default (what `target` holds) and a range; `unit` is shown by --help.
+template <class Number>
+po::typed_value<Number>* ranged(Number& target, std::string name, Number lowest, Number highest,
+                                const char* unit)
+{
+  const auto in_range = [=](const Number& value) {
+    // Written so that NaN is refused too.
+    if (!(value >= lowest && value <= highest))
+      throw po::error(
+        fmt::format("--{} must be within {} and {}, not {}", name, lowest, highest, value));
+  };
+  return po::value(&target)
+    ->value_name(unit)
+    ->default_value(target, fmt::to_string(target))
+    ->notifier(in_range);
+}
+
+/// False if the program was only asked for help, which is then printed. Throws po::error.
+inline bool parse_command_line(int argc, char** argv, std::string_view intro,
+                               po::options_description& options)
+{
+  options.add_options()("help,h", "print this and exit");
+  po::variables_map values;
+  // An abbreviation that works today would be ambiguous with the next option.
+  const int style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
+  const po::positional_options_description none;
+  po::store(
+    po::command_line_parser(argc, argv).options(options).positional(none).style(style).run(),
+    values);
+  if (values.contains("help")) {
+    std::ostringstream text;
+    text << options;
+    fmt::print("{}\n{}", intro, text.str());
+    return false;
+  }
+  po::notify(values);
+  return true;
+}
+
+/// Raises the limit of open files to `wanted`, or as far as it goes, and returns what it is then.
+inline std::uint64_t raise_open_file_limit(std::uint64_t wanted)
+{
+#if RPC_HAS_POSIX
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return wanted;
+  if (limit.rlim_cur < wanted) {
+    const rlim_t before = limit.rlim_cur;
+    limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : static_cast<rlim_t>(wanted);
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0) limit.rlim_cur = before;
+  }
+  return limit.rlim_cur;
+#else
+  return wanted;
+#endif
+}
+
+/// Whether a line on stderr can be rewritten.
+inline bool stderr_is_terminal()
+{
+#if RPC_HAS_POSIX
+  return isatty(STDERR_FILENO) != 0;
+#else
+  return false;
+#endif
+}
+
+}  // namespace rpc

@@ -1,0 +1,155 @@
+// A socket that carries frames, for both programs: bounded memory in both directions.
+//
+// Reading is a coroutine of the owner's; writing is a callback that nobody waits for. What has to
+// be sent while a write is under way gathers in a second buffer and leaves in one piece after it.
+// Not thread-safe: all of it runs on the socket's executor.
+#pragma once
+
+#include "protocol.hpp"
+
+#include <asio_wheel.hpp>
+#include <boost/asio.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace rpc {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+/// The timer that everything in these programs waits on, and its clock.
+using timer = asio_wheel::wheel_timer;
+using clock = timer::clock_type;
+
+inline std::string to_string(const tcp::endpoint& endpoint)
+{
+  std::ostringstream text;
+  text << endpoint;
+  return text.str();
+}
+
+/// Completion of a coroutine that has no business to throw: what it threw leaves through run().
+inline constexpr auto rethrow = [](std::exception_ptr thrown) {
+  if (thrown) std::rethrow_exception(thrown);
+};
+
+/// A condition variable made of a timer that never expires.
+class condition {
+public:
+  explicit condition(const asio::any_io_executor& executor)
+    : never_(executor, clock::time_point::max())
+  {}
+
+  /// Completes at the next notify_all(); the caller then looks at what it waits for again.
+  asio::awaitable<void> wait()
+  {
+    error_code cancelled;
+    co_await never_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
+  }
+  void notify_all() { never_.cancel(); }
+
+private:
+  timer never_;
+};
+
+class connection : public std::enable_shared_from_this<connection> {
+public:
+  /// With this much waiting to be sent, a peer that wants more has to read first.
+  static constexpr std::size_t most_unsent = 64 * 1024;
+
+  explicit connection(tcp::socket socket)
+    : socket_(std::move(socket)),
+      sent_some_(socket_.get_executor())
+  {
+    error_code ignored;
+    socket_.set_option(tcp::no_delay(true), ignored);
+    const tcp::endpoint peer = socket_.remote_endpoint(ignored);
+    peer_ = ignored ? "a peer that is gone" : to_string(peer);
+  }
+
+  asio::any_io_executor executor() { return socket_.get_executor(); }
+  const std::string& peer() const { return peer_; }
+  bool is_open() const { return socket_.is_open(); }
+
+  void close()
+  {
+    error_code ignored;
+    socket_.close(ignored);
+    queued_.clear();
+    sent_some_.notify_all();
+  }
+
+  /// Waits for more bytes. False once the connection is closed, by whichever side.
+  asio::awaitable<bool> read_some()
+  {
+    std::copy(in_.begin() + begin_, in_.begin() + end_, in_.begin());
+    end_ -= begin_;
+    begin_ = 0;
+    error_code ec;
+    // There is room: next_frame() has left less than one frame, the longest of which fits.
+    const std::size_t n = co_await socket_.async_read_some(
+      asio::buffer(in_.data() + end_, in_.size() - static_cast<std::size_t>(end_)),
+      asio::redirect_error(asio::use_awaitable, ec));
+    end_ += static_cast<std::ptrdiff_t>(n);
+    co_return !ec && is_open();
+  }
+
+  /// The next frame that has arrived whole, valid until read_some(). Throws protocol_error.
+  std::optional<frame> next_frame()
+  {
+    std::string_view bytes(in_.data() + begin_, static_cast<std::size_t>(end_ - begin_));
+    const auto next = take_frame(bytes);
+    begin_ = end_ - static_cast<std::ptrdiff_t>(bytes.size());
+    return next;
+  }
+
+  /// Never waits and never fails; a broken connection shows in read_some().
+  void send(kind what, std::uint64_t id, std::string_view payload = {})
+  {
+    if (!is_open()) return;
+    put_frame(queued_, what, id, payload);
+    if (sending_.empty()) write();
+  }
+
+  bool has_room() const { return queued_.size() < most_unsent; }
+
+  /// Waits until the peer has read enough for another answer, or the connection is closed.
+  asio::awaitable<void> room()
+  {
+    while (is_open() && !has_room()) co_await sent_some_.wait();
+  }
+
+private:
+  void write()
+  {
+    sending_.swap(queued_);
+    asio::async_write(socket_, asio::buffer(sending_),
+                      [self = shared_from_this()](error_code ec, std::size_t) {
+                        self->sending_.clear();
+                        if (ec || !self->is_open()) return self->close();
+                        if (!self->queued_.empty()) self->write();
+                        if (self->has_room()) self->sent_some_.notify_all();
+                      });
+  }
+
+  tcp::socket socket_;
+  std::string peer_;
+  std::array<char, longest_frame> in_;
+  std::ptrdiff_t begin_ = 0, end_ = 0;  // what of in_ is not taken yet
+  std::string sending_;                 // empty: no write is under way
+  std::string queued_;
+  condition sent_some_;
+};
+
+}  // namespace rpc

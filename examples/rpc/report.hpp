@@ -1,0 +1,213 @@
+// What the client counts, the table it prints, and the proof that the figures add up.
+#pragma once
+
+#include "connection.hpp"
+#include "protocol.hpp"
+
+#include <fmt/format.h>
+#include <asio_wheel.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rpc {
+
+/// Counted where it happens. Every call is in exactly one of answered, timed_out, failed, in
+/// flight.
+struct tally {
+  std::uint64_t connections = 0;  // opened for the load, the silent ones included
+  std::uint64_t silent = 0;       // of these, the ones that never say a word
+  std::uint64_t idle_drops = 0;   // silent connections that the server closed
+  std::uint64_t lost = 0;         // connections that the server closed though they were not idle
+
+  std::uint64_t calls = 0;
+  std::uint64_t answered = 0;   // before the deadline
+  std::uint64_t timed_out = 0;  // the deadline was there first
+  std::uint64_t failed = 0;     // the connection went away first
+  std::uint64_t stalled = 0;    // calls that asked to be answered after their deadline
+  std::uint64_t stalled_timed_out = 0;
+  std::uint64_t stalled_failed = 0;
+  std::uint64_t late_answers = 0;        // came after the deadline
+  std::uint64_t unexpected_answers = 0;  // to a call never made, or not what was sent
+  std::uint64_t early_deadlines = 0;     // expired before their time
+  std::uint64_t heartbeats = 0;          // pings received
+
+  std::vector<clock::duration> lateness;  // of each deadline that expired
+
+  std::uint64_t in_flight() const { return calls - answered - timed_out - failed; }
+  bool every_answer_is_in() const { return answered + late_answers == calls; }
+};
+
+/// A finished run.
+struct results {
+  tally client;
+  clock::duration calling{};    // how long calls were made
+  clock::duration listening{};  // how long the silent connections had to be dropped
+  std::uint64_t cpu_us = 0;     // processor time of the whole client
+  asio_wheel::wheel_stats wheel;
+  std::optional<server_figures> server;  // what this run added to them
+
+  /// No other client's calls are in the server's figures.
+  bool server_was_ours() const { return server && server->connections <= client.connections; }
+};
+
+/// The value that `share` of the samples, of which there are some, do not exceed. Reorders them.
+inline clock::duration percentile(std::vector<clock::duration>& samples, double share)
+{
+  const double last = static_cast<double>(samples.size() - 1);
+  const auto nth = samples.begin() + static_cast<std::ptrdiff_t>(share * last);
+  std::nth_element(samples.begin(), nth, samples.end());
+  return *nth;
+}
+
+inline double to_ms(clock::duration d)
+{
+  return std::chrono::duration<double, std::milli>(d).count();
+}
+
+inline void print_table(results r)
+{
+  const tally& c = r.client;
+  const bool ours = r.server_was_ours();
+  const auto row = [&](std::string_view name, const auto& client, const std::string& server = {}) {
+    fmt::print("{:<30}{:>12}{:>12}\n", name, client, server);
+  };
+  // Totals of the server say nothing about this run if it had other clients.
+  const auto totals = [&](std::uint64_t server_figures::*member) {
+    return ours ? fmt::to_string((*r.server).*member) : "-";
+  };
+  const auto seconds = [](std::uint64_t us) {
+    return fmt::format("{:.2f} s", static_cast<double>(us) / 1e6);
+  };
+
+  row("", "client", "server");
+  row("connections", c.connections, totals(&server_figures::connections));
+  row("  dropped as idle", c.idle_drops, totals(&server_figures::idle_drops));
+  row("  lost", c.lost);
+  row("calls", c.calls, totals(&server_figures::calls));
+  row("  answered", c.answered);
+  row("  timed out", c.timed_out);
+  row("  failed", c.failed);
+  row("late answers", c.late_answers);
+  row("all answers", c.answered + c.late_answers, totals(&server_figures::answers));
+  row("stalled past the deadline", c.stalled, totals(&server_figures::stalled));
+  row("heartbeats", c.heartbeats, totals(&server_figures::heartbeats));
+  const double calling = std::chrono::duration<double>(r.calling).count();
+  if (calling > 0)
+    row("calls per second", fmt::format("{:.0f}", static_cast<double>(c.calls) / calling));
+  const auto lateness = [&](double share) {
+    if (r.client.lateness.empty()) return std::string("-");
+    return fmt::format("{:.3f} ms", to_ms(percentile(r.client.lateness, share)));
+  };
+  row("lateness of a deadline, p50", lateness(0.5));
+  row("                        p99", lateness(0.99));
+  row("                        max", lateness(1));
+  row("waits started on the wheel", r.wheel.started);
+  row("  cancelled", r.wheel.cancelled);
+  row("  expired", r.wheel.expired);
+  row("wake-ups of the wheel", r.wheel.wakeups, totals(&server_figures::wakeups));
+  row("processor time", seconds(r.cpu_us), ours ? seconds(r.server->cpu_us) : "");
+}
+
+/// One sentence for everything that does not add up, and for what disturbed the run.
+class audit {
+public:
+  explicit audit(const results& r)
+  {
+    check_calls(r.client);
+    check_connections(r);
+    check_wheel(r.wheel);
+    if (r.server_was_ours()) check_server(r.client, *r.server);
+  }
+
+  bool adds_up() const { return errors_.empty(); }
+  const std::vector<std::string>& errors() const { return errors_; }
+  const std::vector<std::string>& disturbances() const { return disturbances_; }
+
+private:
+  template <class... Args>
+  void expect(bool good, fmt::format_string<Args...> error, Args&&... args)
+  {
+    if (!good) errors_.push_back(fmt::format(error, std::forward<Args>(args)...));
+  }
+
+  template <class... Args>
+  void hope(bool good, fmt::format_string<Args...> disturbance, Args&&... args)
+  {
+    if (!good) disturbances_.push_back(fmt::format(disturbance, std::forward<Args>(args)...));
+  }
+
+  void check_calls(const tally& c)
+  {
+    expect(c.calls == c.answered + c.timed_out + c.failed,
+           "{} calls were made, but {} answered + {} timed out + {} failed = {}", c.calls,
+           c.answered, c.timed_out, c.failed, c.answered + c.timed_out + c.failed);
+    expect(c.stalled == c.stalled_timed_out + c.stalled_failed,
+           "{} calls were stalled past their deadline, but only {} of them timed out", c.stalled,
+           c.stalled_timed_out);
+    expect(c.late_answers <= c.timed_out, "{} late answers, but only {} calls timed out",
+           c.late_answers, c.timed_out);
+    expect(c.lateness.size() == c.timed_out, "{} calls timed out, but {} deadlines expired",
+           c.timed_out, c.lateness.size());
+    expect(c.early_deadlines == 0, "{} deadlines expired before their time", c.early_deadlines);
+    expect(c.unexpected_answers == 0, "{} answers fit no call", c.unexpected_answers);
+  }
+
+  void check_connections(const results& r)
+  {
+    const tally& c = r.client;
+    hope(c.lost == 0, "the server closed {} connections that were not idle, and {} calls failed",
+         c.lost, c.failed);
+    hope(c.every_answer_is_in() || c.failed > 0,
+         "{} calls got no answer at all, not even a late one",
+         c.calls - c.answered - c.late_answers);
+    hope(r.server.has_value(), "the server did not tell its figures at the end");
+    if (!r.server) return;
+
+    const std::chrono::milliseconds idle_timeout(r.server->idle_timeout_ms);
+    // A second more than it takes: the machine may be busy.
+    const bool all_due = r.listening > idle_timeout + std::chrono::seconds(1);
+    expect(!all_due || c.idle_drops == c.silent,
+           "{} connections were silent for {:.1f} s, but only {} were dropped as idle", c.silent,
+           to_ms(r.listening) / 1e3, c.idle_drops);
+  }
+
+  void check_wheel(const asio_wheel::wheel_stats& w)
+  {
+    expect(w.pending == 0, "{} waits are still on the wheel", w.pending);
+    expect(w.started == w.cancelled + w.expired + w.pending,
+           "{} waits were started, but {} cancelled + {} expired + {} pending", w.started,
+           w.cancelled, w.expired, w.pending);
+  }
+
+  void check_server(const tally& c, const server_figures& s)
+  {
+    hope(s.connections == c.connections, "{} connections were opened, but the server accepted {}",
+         c.connections, s.connections);
+    // Until its answer is there, a call may still be on the way to the server.
+    const bool all_in = c.every_answer_is_in();
+    expect(all_in ? s.calls == c.calls : s.calls <= c.calls,
+           "{} calls were made, but the server received {}", c.calls, s.calls);
+    expect(all_in ? s.stalled == c.stalled : s.stalled <= c.stalled,
+           "{} calls asked to be stalled, but the server stalled {}", c.stalled, s.stalled);
+    const std::uint64_t answers = c.answered + c.late_answers;
+    expect(all_in ? s.answers == answers : s.answers >= answers,
+           "{} answers came, but the server sent {}", answers, s.answers);
+    expect(s.heartbeats >= c.heartbeats, "{} heartbeats came, but the server sent {}", c.heartbeats,
+           s.heartbeats);
+    // It may drop a silent connection at the same moment as the client closes it.
+    expect(s.idle_drops >= c.idle_drops && s.idle_drops <= c.silent + c.lost,
+           "{} connections were dropped as idle, but the server dropped {}", c.idle_drops,
+           s.idle_drops);
+  }
+
+  std::vector<std::string> errors_, disturbances_;
+};
+
+}  // namespace rpc

@@ -1,0 +1,398 @@
+// An RPC server that echoes, and whose every timeout lives on one timing wheel.
+//
+// A connection has two waits on the wheel: its idle timeout and its heartbeat. A call that asks to
+// be stalled is one more. Starting and cancelling a wait costs neither a system call nor a search.
+#include "command_line.hpp"
+#include "connection.hpp"
+#include "protocol.hpp"
+
+#include <fmt/format.h>
+#include <asio_wheel.hpp>
+#include <boost/asio.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+namespace rpc {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct settings {
+  std::string address = "127.0.0.1";
+  int port = 7400;
+  int idle_timeout = 3000;  // ms
+  int heartbeat = 1000;     // ms
+  int threads = 1;
+};
+
+class session;
+
+/// What the sessions share.
+class server {
+public:
+  server(asio::io_context& context, const settings& s);
+
+  /// Accepts connections until stop().
+  void start();
+  void stop();
+
+  tcp::endpoint endpoint() const { return acceptor_.local_endpoint(); }
+  server_figures figures() const;
+  void leave(const std::shared_ptr<session>& s);
+
+  const clock::duration idle_timeout, heartbeat;
+  // Sessions run on several threads.
+  std::atomic<std::uint64_t> connections{0}, calls{0}, stalled{0}, answers{0}, heartbeats{0},
+    idle_drops{0};
+
+private:
+  asio::awaitable<void> accept();
+  void join(tcp::socket socket);
+
+  asio::io_context& context_;
+  asio_wheel::wheel_timer_service& wheel_;
+  tcp::acceptor acceptor_;
+  std::mutex mutex_;
+  std::unordered_set<std::shared_ptr<session>> sessions_;
+  bool stopping_ = false;
+};
+
+/// One client: a coroutine that reads, one per timeout, and the calls that wait for their answer.
+class session : public std::enable_shared_from_this<session> {
+public:
+  session(tcp::socket socket, server& s)
+    : server_(s),
+      connection_(std::make_shared<connection>(std::move(socket))),
+      idle_(connection_->executor()),
+      heartbeat_(connection_->executor()),
+      call_done_(connection_->executor())
+  {}
+
+  void start()
+  {
+    last_active_ = last_ping_ = clock::now();
+    const auto executor = connection_->executor();
+    asio::co_spawn(
+      executor, [self = shared_from_this()] { return self->serve(); }, rethrow);
+    asio::co_spawn(
+      executor, [self = shared_from_this()] { return self->watch_idle(); }, rethrow);
+    asio::co_spawn(
+      executor, [self = shared_from_this()] { return self->send_pings(); }, rethrow);
+  }
+
+  /// From any thread.
+  void stop()
+  {
+    asio::post(connection_->executor(), [self = shared_from_this()] { self->close(); });
+  }
+
+private:
+  /// With more calls than this under way, the client's next one stays in its socket.
+  static constexpr std::size_t most_calls = 1024;
+
+  asio::awaitable<void> serve()
+  {
+    try {
+      while (co_await connection_->read_some()) {
+        last_active_ = clock::now();
+        while (const auto next = connection_->next_frame()) {
+          handle(*next);
+          if (!connection_->has_room()) co_await connection_->room();
+          while (stalled_calls_.size() >= most_calls) co_await call_done_.wait();
+          if (!connection_->is_open()) break;
+        }
+      }
+    } catch (const protocol_error& e) {
+      fmt::print(stderr, "rpc_server: closing {}: {}\n", connection_->peer(), e.what());
+    }
+    close();
+  }
+
+  void handle(const frame& f)
+  {
+    switch (f.what) {
+      case kind::call: return handle_call(f.id, parse_call(f.payload));
+      case kind::pong: return;  // that something came is all that counts
+      case kind::stats_query:
+        return connection_->send(kind::stats, f.id, to_payload(server_.figures()));
+      default:
+        throw protocol_error(
+          fmt::format("a client does not send frames of kind {}", static_cast<unsigned>(f.what)));
+    }
+  }
+
+  void handle_call(std::uint64_t id, const call_request& call)
+  {
+    ++server_.calls;
+    if (call.stall == 0ms) return answer(id, call.text);
+
+    const auto [it, is_new] = stalled_calls_.try_emplace(id, connection_->executor());
+    if (!is_new) throw protocol_error(fmt::format("call {} is under way already", id));
+    ++server_.stalled;
+    it->second.expires_after(call.stall);
+    it->second.async_wait(
+      [self = shared_from_this(), id, text = std::string(call.text)](error_code ec) {
+        if (ec || self->stalled_calls_.erase(id) == 0) return;
+        self->last_active_ = clock::now();
+        self->call_done_.notify_all();
+        self->answer(id, text);
+      });
+  }
+
+  void answer(std::uint64_t id, std::string_view text)
+  {
+    ++server_.answers;
+    connection_->send(kind::answer, id, text);
+  }
+
+  /// Closes the connection when nothing came for the idle timeout.
+  ///
+  /// The wait is not restarted with every frame: it looks, when it is over, whether there was one.
+  asio::awaitable<void> watch_idle()
+  {
+    while (connection_->is_open()) {
+      // A client that waits for a stalled call is not idle.
+      const auto since = stalled_calls_.empty() ? last_active_ : clock::now();
+      if (clock::now() - since >= server_.idle_timeout) {
+        ++server_.idle_drops;
+        co_return close();
+      }
+      co_await wait_until(idle_, since + server_.idle_timeout);
+    }
+  }
+
+  /// Pings a client that was quiet for one interval, and again after each further one.
+  asio::awaitable<void> send_pings()
+  {
+    while (connection_->is_open()) {
+      const auto since = std::max(last_active_, last_ping_);
+      if (clock::now() - since >= server_.heartbeat) {
+        ++server_.heartbeats;
+        connection_->send(kind::ping, ++last_ping_id_);
+        last_ping_ = clock::now();
+      } else {
+        co_await wait_until(heartbeat_, since + server_.heartbeat);
+      }
+    }
+  }
+
+  static asio::awaitable<void> wait_until(timer& t, clock::time_point deadline)
+  {
+    error_code cancelled;
+    t.expires_at(deadline);
+    co_await t.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
+  }
+
+  /// Everything that waits for this session ends; the last of it destroys the session.
+  void close()
+  {
+    connection_->close();
+    idle_.cancel();
+    heartbeat_.cancel();
+    stalled_calls_.clear();
+    call_done_.notify_all();
+    server_.leave(shared_from_this());
+  }
+
+  server& server_;
+  std::shared_ptr<connection> connection_;
+  timer idle_, heartbeat_;
+  std::unordered_map<std::uint64_t, timer> stalled_calls_;
+  condition call_done_;
+  clock::time_point last_active_;  // a frame came, or a stalled call was answered
+  clock::time_point last_ping_;
+  std::uint64_t last_ping_id_ = 0;
+};
+
+server::server(asio::io_context& context, const settings& s)
+  : idle_timeout(std::chrono::milliseconds(s.idle_timeout)),
+    heartbeat(std::chrono::milliseconds(s.heartbeat)),
+    context_(context),
+    wheel_(asio_wheel::use_wheel(context)),
+    acceptor_(asio::make_strand(context))
+{
+  const tcp::endpoint endpoint(asio::ip::make_address(s.address),
+                               static_cast<std::uint16_t>(s.port));
+  try {
+    acceptor_.open(endpoint.protocol());
+    acceptor_.set_option(tcp::acceptor::reuse_address(true));
+    acceptor_.bind(endpoint);
+    acceptor_.listen();
+  } catch (const boost::system::system_error& e) {
+    throw std::runtime_error(
+      fmt::format("cannot listen on {}: {}", to_string(endpoint), e.code().message()));
+  }
+}
+
+void server::start()
+{
+  // On the acceptor's strand, where stop() closes it.
+  asio::co_spawn(
+    acceptor_.get_executor(), [this] { return accept(); }, rethrow);
+}
+
+asio::awaitable<void> server::accept()
+{
+  while (acceptor_.is_open()) {
+    // Each session has a strand of its own: its coroutines never run at the same time.
+    tcp::socket socket(asio::make_strand(context_));
+    error_code ec;
+    co_await acceptor_.async_accept(socket, asio::redirect_error(asio::use_awaitable, ec));
+    if (!ec) {
+      join(std::move(socket));
+    } else if (acceptor_.is_open() && ec != asio::error::connection_aborted) {
+      // Most often there are too many open files. The clients that knock stay in the backlog.
+      fmt::print(stderr, "rpc_server: cannot accept: {}; trying again\n", ec.message());
+      co_await wheel_.async_wait(200ms);
+    }
+  }
+}
+
+void server::join(tcp::socket socket)
+{
+  const auto s = std::make_shared<session>(std::move(socket), *this);
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return;
+    sessions_.insert(s);
+  }
+  ++connections;
+  s->start();
+}
+
+void server::leave(const std::shared_ptr<session>& s)
+{
+  const std::lock_guard lock(mutex_);
+  sessions_.erase(s);
+}
+
+/// From any thread. run() returns once the last session is closed: no wait is left on the wheel.
+void server::stop()
+{
+  asio::post(acceptor_.get_executor(), [this] {
+    error_code ignored;
+    acceptor_.close(ignored);
+  });
+  const std::lock_guard lock(mutex_);
+  stopping_ = true;
+  for (const auto& s : sessions_) s->stop();
+}
+
+server_figures server::figures() const
+{
+  server_figures f;
+  f.connections = connections;
+  f.calls = calls;
+  f.stalled = stalled;
+  f.answers = answers;
+  f.heartbeats = heartbeats;
+  f.idle_drops = idle_drops;
+  f.wakeups = wheel_.stats().wakeups;
+  f.cpu_us = static_cast<std::uint64_t>(static_cast<double>(std::clock()) * 1e6 / CLOCKS_PER_SEC);
+  f.idle_timeout_ms = static_cast<std::uint64_t>(idle_timeout / 1ms);
+  return f;
+}
+
+constexpr std::string_view intro =
+  R"(Usage: rpc_server [option...]
+
+Answers the calls of rpc_client, with an idle timeout and a heartbeat for every connection.
+Once it listens it prints a line that ends with ADDRESS:PORT. Ctrl-C closes every connection and
+ends the program.
+)";
+
+/// False if the program was only asked for help.
+bool read_settings(int argc, char** argv, settings& s)
+{
+  po::options_description options("Options", 100);
+  auto add = options.add_options();
+  add("address", po::value(&s.address)->default_value(s.address)->value_name("ip"),
+      "IP address to listen on");
+  add("port", ranged(s.port, "port", 0, 65'535, "n"), "port to listen on; 0 chooses a free one");
+  add("idle-timeout", ranged(s.idle_timeout, "idle-timeout", 10, 3'600'000, "ms"),
+      "close a connection from which nothing came for that long");
+  add("heartbeat", ranged(s.heartbeat, "heartbeat", 1, 3'600'000, "ms"),
+      "ping a connection from which nothing came for that long");
+  add("threads", ranged(s.threads, "threads", 1, 256, "n"), "threads that run the sessions");
+  if (!parse_command_line(argc, argv, intro, options)) return false;
+  if (s.heartbeat >= s.idle_timeout)
+    throw po::error("--heartbeat must be shorter than --idle-timeout, or no quiet client survives");
+  error_code ec;
+  asio::ip::make_address(s.address, ec);
+  if (ec) throw po::error(fmt::format("--address must be an IP address, not '{}'", s.address));
+  return true;
+}
+
+/// Serves until SIGINT or SIGTERM.
+bool serve(const settings& s)
+{
+  raise_open_file_limit(1 << 20);
+  asio::io_context context(s.threads);
+  asio_wheel::make_wheel(context);
+  server rpc_server(context, s);
+  rpc_server.start();
+
+  asio::signal_set signals(context, SIGINT, SIGTERM);
+  signals.async_wait([&](error_code, int) {
+    signals.clear();  // a second Ctrl-C ends the program at once
+    rpc_server.stop();
+  });
+
+  fmt::print("rpc_server: listening on {}\n", to_string(rpc_server.endpoint()));
+  std::fflush(stdout);  // who reads this through a pipe waits for it
+
+  std::atomic<bool> failed{false};
+  const auto work = [&] {
+    try {
+      context.run();
+    } catch (const std::exception& e) {
+      fmt::print(stderr, "rpc_server: {}\n", e.what());
+      failed = true;
+      context.stop();
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 1; i < s.threads; ++i) threads.emplace_back(work);
+    work();
+  }
+  const server_figures f = rpc_server.figures();
+  fmt::print(
+    "rpc_server: stopped after {} connections, {} calls ({} stalled), {} heartbeats, "
+    "{} idle drops, {} wake-ups\n",
+    f.connections, f.calls, f.stalled, f.heartbeats, f.idle_drops, f.wakeups);
+  return !failed;
+}
+
+}  // namespace
+}  // namespace rpc
+
+int main(int argc, char** argv)
+{
+  try {
+    rpc::settings s;
+    if (!rpc::read_settings(argc, argv, s)) return EXIT_SUCCESS;
+    return rpc::serve(s) ? EXIT_SUCCESS : EXIT_FAILURE;
+  } catch (const rpc::po::error& e) {
+    fmt::print(stderr, "rpc_server: {}\nrpc_server --help lists the options.\n", e.what());
+    return 2;
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "rpc_server: {}\n", e.what());
+    return EXIT_FAILURE;
+  }
+}

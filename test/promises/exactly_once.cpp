@@ -1,0 +1,211 @@
+// Promise 4, exactly once: one completion each, or a handler destroyed with the context.
+#include <algorithm>
+#include <array>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "support/outcome.hpp"
+#include "support/run.hpp"
+#include "support/wheel.hpp"
+
+namespace asio = boost::asio;
+using namespace asio_wheel;
+using namespace std::chrono_literals;
+using asio::cancellation_type;
+using support::context_with_wheel;
+using support::outcome;
+
+namespace {
+
+/// One wait that can be cancelled through its slot.
+struct signalled_wait {
+  asio::cancellation_signal signal;
+  outcome result;
+
+  auto handler() { return asio::bind_cancellation_slot(signal.slot(), result.recorder()); }
+};
+
+/// Starts waits and cancels them in every way, at random, and keeps count.
+class random_script {
+public:
+  explicit random_script(unsigned seed) : random_(seed)
+  {
+    for (int i = 0; i < 8; ++i) timers_.emplace_back(c_.wheel);
+  }
+
+  void run(int steps)
+  {
+    for (int i = 0; i < steps; ++i) {
+      step();
+      if (below(4) == 0) c_.context.poll();
+    }
+    support::run_to_end(c_.context);
+  }
+
+  [[nodiscard]] std::size_t counted_as_cancelled() const { return cancelled_; }
+  [[nodiscard]] const std::deque<signalled_wait>& waits() const { return waits_; }
+  [[nodiscard]] wheel_stats stats() const { return c_.wheel.stats(); }
+
+private:
+  void step()
+  {
+    auto& timer = timers_[below(timers_.size())];
+    switch (below(10)) {
+      case 0: cancelled_ += timer.cancel(); break;
+      case 1: cancelled_ += timer.cancel_one(); break;
+      case 2: cancelled_ += timer.expires_after(below(4) * 300us); break;
+      case 3: cancelled_ += timer.expires_at(c_.wheel.now() + below(4) * 300us); break;
+      case 4: emit(); break;
+      case 5:
+        if (below(50) == 0) cancelled_ += c_.wheel.cancel_all();
+        break;
+      case 6:
+      case 7: c_.wheel.async_wait(below(4) * 300us, waits_.emplace_back().handler()); break;
+      default: timer.async_wait(waits_.emplace_back().handler()); break;
+    }
+  }
+
+  // What a signal ends is not counted by anybody: it shows in the stats.
+  void emit()
+  {
+    if (waits_.empty()) return;
+    const auto before = c_.wheel.stats().cancelled;
+    waits_[waits_.size() - 1 - below(std::min<std::size_t>(20, waits_.size()))].signal.emit(
+      cancellation_type::terminal);
+    cancelled_ += c_.wheel.stats().cancelled - before;
+  }
+
+  std::size_t below(std::size_t n)
+  {
+    return std::uniform_int_distribution<std::size_t>(0, n - 1)(random_);
+  }
+
+  std::mt19937 random_;
+  context_with_wheel c_{support::with_tick(100us)};
+  std::deque<wheel_timer> timers_;
+  std::deque<signalled_wait> waits_;
+  std::size_t cancelled_ = 0;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(exactly_once)
+
+BOOST_AUTO_TEST_CASE(whatever_is_done_to_a_wait_it_ends_once)
+{
+  for (unsigned seed = 1; seed <= 10; ++seed) {
+    BOOST_TEST_CONTEXT("seed " << seed)
+    {
+      random_script script(seed);
+      script.run(3000);
+      std::size_t aborted = 0;
+      std::size_t succeeded = 0;
+      for (const auto& wait : script.waits()) {
+        BOOST_REQUIRE(wait.result.calls == 1);
+        aborted += wait.result.aborted();
+        succeeded += wait.result.succeeded();
+      }
+      BOOST_TEST(aborted + succeeded == script.waits().size());
+      BOOST_TEST(aborted == script.counted_as_cancelled());
+      BOOST_TEST(script.stats().started == script.waits().size());
+      BOOST_TEST(script.stats().cancelled == aborted);
+      BOOST_TEST(script.stats().expired == succeeded);
+      BOOST_TEST(script.stats().pending == 0U);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(each_type_of_cancellation_aborts_a_plain_wait)
+{
+  for (const auto type : {cancellation_type::terminal, cancellation_type::partial,
+                          cancellation_type::total, cancellation_type::all}) {
+    context_with_wheel c;
+    signalled_wait wait;
+    c.wheel.async_wait(1h, wait.handler());
+    wait.signal.emit(type);
+    wait.signal.emit(type);
+    BOOST_TEST(wait.result.pending());
+    support::run_to_end(c.context);
+    BOOST_TEST(wait.result.aborted());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(cancellation_of_no_type_leaves_a_plain_wait_alone)
+{
+  context_with_wheel c;
+  signalled_wait wait;
+  c.wheel.async_wait(2ms, wait.handler());
+  wait.signal.emit(cancellation_type::none);
+  support::run_to_end(c.context);
+  BOOST_TEST(wait.result.succeeded());
+}
+
+BOOST_AUTO_TEST_CASE(a_wait_that_expired_can_not_be_cancelled_any_more)
+{
+  context_with_wheel c;
+  std::array<signalled_wait, 3> waits;
+  wheel_timer timer(c.wheel);
+  const auto deadline = c.wheel.now() + 2ms;
+  std::optional<std::size_t> counted;
+  // The first handler of the tick runs while the others are expired but not called yet.
+  c.wheel.async_wait(deadline, [&](error_code) {
+    waits[0].signal.emit(cancellation_type::terminal);
+    counted = timer.cancel() + timer.cancel_one() + timer.expires_after(1h);
+    counted = *counted + c.wheel.cancel_all();
+  });
+  timer.expires_at(deadline);
+  c.wheel.async_wait(deadline, waits[0].handler());
+  timer.async_wait(waits[1].handler());
+  timer.async_wait(waits[2].handler());
+  support::run_to_end(c.context);
+  BOOST_TEST(counted.value() == 0U);
+  for (const auto& wait : waits) BOOST_TEST(wait.result.succeeded());
+}
+
+BOOST_AUTO_TEST_CASE(cancel_all_counts_each_wait_once)
+{
+  context_with_wheel c;
+  std::array<outcome, 5> waits;
+  wheel_timer timer(c.wheel);
+  timer.expires_after(1h);
+  c.wheel.async_wait(1h, waits[0].recorder());
+  c.wheel.async_wait(wheel_timer_service::time_point::max(), waits[1].recorder());
+  timer.async_wait(waits[2].recorder());
+  timer.async_wait(waits[3].recorder());
+  timer.async_wait(waits[4].recorder());
+  BOOST_TEST(timer.cancel_one() == 1U);
+  BOOST_TEST(c.wheel.cancel_all() == 4U);
+  BOOST_TEST(c.wheel.cancel_all() == 0U);
+  BOOST_TEST(timer.cancel() == 0U);
+  support::run_to_end(c.context);
+  for (const auto& wait : waits) BOOST_TEST(wait.aborted());
+}
+
+BOOST_AUTO_TEST_CASE(with_the_context_a_handler_is_destroyed_uncalled)
+{
+  constexpr long many = 100;
+  const auto alive = std::make_shared<int>(0);
+  {
+    context_with_wheel c;
+    const auto never_called = [alive](error_code) { ++*alive; };
+    wheel_timer cancelled(c.wheel);
+    cancelled.expires_after(1h);
+    for (long i = 0; i < many; ++i) {
+      c.wheel.async_wait(i * 100ms, never_called);
+      cancelled.async_wait(never_called);
+    }
+    BOOST_TEST(cancelled.cancel() == std::size_t{many});
+    BOOST_TEST(alive.use_count() == 2 * many + 2);
+  }
+  BOOST_TEST(*alive == 0);
+  BOOST_TEST(alive.use_count() == 1);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,98 @@
+// Replaces operator new for the whole program, for the sake of support/heap.hpp.
+#include "support/heap.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <limits>
+#include <new>
+
+namespace {
+
+constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
+
+constinit std::atomic<std::size_t> in_use{0};
+constinit thread_local std::size_t calls_left = unlimited;
+constinit thread_local bool refused = false;
+
+/// Each block has its size in front, in a header that keeps the alignment.
+constexpr std::size_t header(std::size_t alignment)
+{
+  return std::max(alignment, std::size_t{__STDCPP_DEFAULT_NEW_ALIGNMENT__});
+}
+
+void* allocate(std::size_t size, std::size_t alignment)
+{
+  if (calls_left != unlimited) {
+    if (calls_left == 0) {
+      refused = true;
+      throw std::bad_alloc();
+    }
+    --calls_left;
+  }
+  const std::size_t front = header(alignment);
+  const std::size_t total = (front + size + front - 1) / front * front;
+  auto* const block = static_cast<std::byte*>(std::aligned_alloc(front, total));
+  if (!block) throw std::bad_alloc();
+  ::new (block) std::size_t(size);
+  in_use += size;
+  return block + front;
+}
+
+void deallocate(void* p, std::size_t alignment) noexcept
+{
+  if (!p) return;
+  auto* const block = static_cast<std::byte*>(p) - header(alignment);
+  in_use -= *reinterpret_cast<std::size_t*>(block);
+  std::free(block);
+}
+
+}  // namespace
+
+void* operator new(std::size_t size)
+{
+  return allocate(size, 1);
+}
+void* operator new(std::size_t size, std::align_val_t alignment)
+{
+  return allocate(size, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* p) noexcept
+{
+  deallocate(p, 1);
+}
+void operator delete(void* p, std::size_t) noexcept
+{
+  deallocate(p, 1);
+}
+void operator delete(void* p, std::align_val_t alignment) noexcept
+{
+  deallocate(p, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* p, std::size_t, std::align_val_t alignment) noexcept
+{
+  deallocate(p, static_cast<std::size_t>(alignment));
+}
+
+namespace support {
+
+std::size_t heap_in_use() noexcept
+{
+  return in_use;
+}
+
+heap_limit::heap_limit(std::size_t calls) noexcept
+{
+  refused = false;
+  calls_left = calls;
+}
+heap_limit::~heap_limit()
+{
+  calls_left = unlimited;
+}
+bool heap_limit::was_reached() const noexcept
+{
+  return refused;
+}
+
+}  // namespace support

@@ -1,0 +1,229 @@
+// Promise 3, in order: by tick, and within a tick as one thread started them.
+#include <algorithm>
+#include <array>
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <deque>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+#include "support/run.hpp"
+#include "support/wheel.hpp"
+
+namespace asio = boost::asio;
+using namespace asio_wheel;
+using namespace std::chrono_literals;
+using support::context_with_wheel;
+using time_point = wheel_timer_service::time_point;
+
+namespace {
+
+/// Keeps the order in which waits ended.
+struct arrival {
+  std::vector<std::size_t> order;
+
+  auto note(std::size_t i)
+  {
+    return [this, i](error_code ec) {
+      BOOST_TEST(!ec);
+      order.push_back(i);
+    };
+  }
+
+  /// Whether 0, 1, 2, ... n-1 arrived in this order.
+  [[nodiscard]] bool is_sequence_of(std::size_t n) const
+  {
+    return order.size() == n && std::is_sorted(order.begin(), order.end());
+  }
+};
+
+/// How many waits ended after one whose deadline is later by a tick or more.
+std::size_t overtaken(const std::vector<time_point>& deadlines, std::chrono::nanoseconds tick)
+{
+  std::size_t n = 0;
+  auto latest = time_point::min();
+  for (const auto deadline : deadlines) {
+    if (deadline + tick <= latest) ++n;
+    latest = std::max(latest, deadline);
+  }
+  return n;
+}
+
+void check_order_by_tick(wheel_options options, bool stall)
+{
+  constexpr std::size_t many = 2000;
+  context_with_wheel c(options);
+  std::vector<time_point> ended;
+  support::delays delays(1ms, 30ms);
+  const auto start = c.wheel.now();
+  for (std::size_t i = 0; i < many; ++i) {
+    const auto deadline = start + delays.next();
+    c.wheel.async_wait(deadline, [&, deadline](error_code) { ended.push_back(deadline); });
+  }
+  if (stall) std::this_thread::sleep_until(start + 30ms + 2 * options.tick);
+  support::run_to_end(c.context);
+  BOOST_TEST(ended.size() == many);
+  BOOST_TEST(overtaken(ended, options.tick) == 0U);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(in_order)
+
+BOOST_AUTO_TEST_CASE(waits_of_different_ticks_complete_by_tick)
+{
+  for (const std::chrono::nanoseconds tick : {100us, 1000us}) {
+    for (const std::size_t slots : {4U, 1024U}) {
+      auto options = support::with_tick(tick);
+      options.slots = slots;
+      BOOST_TEST_CONTEXT(slots << " slots of " << tick.count() << " ns")
+      {
+        check_order_by_tick(options, false);
+        check_order_by_tick(options, true);
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(waits_of_one_deadline_complete_as_started)
+{
+  constexpr std::size_t many = 1000;
+  context_with_wheel c;
+  arrival arrived;
+  const auto deadline = c.wheel.now() + 5ms;
+  for (std::size_t i = 0; i < many; ++i) c.wheel.async_wait(deadline, arrived.note(i));
+  support::run_to_end(c.context);
+  BOOST_TEST(arrived.is_sequence_of(many));
+}
+
+BOOST_AUTO_TEST_CASE(past_waits_complete_as_started)
+{
+  constexpr std::size_t many = 300;
+  context_with_wheel c;
+  arrival arrived;
+  for (std::size_t i = 0; i < many; ++i) c.wheel.async_wait(0ns, arrived.note(i));
+  support::run_to_end(c.context);
+  BOOST_TEST(arrived.is_sequence_of(many));
+}
+
+BOOST_AUTO_TEST_CASE(a_cascade_keeps_the_order_of_starts)
+{
+  // Two slots a level: waits for one deadline that start now, soon and later begin on different
+  // levels and meet on the finest.
+  constexpr std::size_t rounds = 12;
+  constexpr std::size_t per_round = 20;
+  auto options = support::with_tick(500us);
+  options.slots = 2;
+  context_with_wheel c(options);
+  arrival arrived;
+  const auto deadline = c.wheel.now() + 40ms;
+  std::size_t next = 0;
+  for (std::size_t round = 0; round < rounds; ++round) {
+    c.wheel.async_wait(2ms * static_cast<int>(round), [&](error_code) {
+      for (std::size_t i = 0; i < per_round; ++i) {
+        c.wheel.async_wait(deadline, arrived.note(next++));
+      }
+    });
+  }
+  support::run_to_end(c.context);
+  BOOST_TEST(c.wheel.stats().cascaded > 0U);
+  BOOST_TEST(arrived.is_sequence_of(rounds * per_round));
+}
+
+BOOST_AUTO_TEST_CASE(timers_and_plain_waits_share_one_order)
+{
+  constexpr std::size_t many = 200;
+  context_with_wheel c;
+  arrival arrived;
+  const auto deadline = c.wheel.now() + 5ms;
+  std::deque<wheel_timer> timers;
+  for (std::size_t i = 0; i < many; ++i) {
+    if (i % 2 == 0) {
+      c.wheel.async_wait(deadline, arrived.note(i));
+    } else {
+      timers.emplace_back(c.context, deadline).async_wait(arrived.note(i));
+    }
+  }
+  support::run_to_end(c.context);
+  BOOST_TEST(arrived.is_sequence_of(many));
+}
+
+BOOST_AUTO_TEST_CASE(each_starting_thread_finds_its_own_order)
+{
+  constexpr std::size_t threads = 4;
+  constexpr std::size_t per_thread = 300;
+  auto options = support::with_tick(1ms);
+  options.shards = 8;
+  context_with_wheel c(options);
+  std::array<arrival, threads> arrived;
+  const auto deadline = c.wheel.now() + 30ms;
+  {
+    std::vector<std::thread> starters;
+    for (auto& mine : arrived) {
+      starters.emplace_back([&] {
+        for (std::size_t i = 0; i < per_thread; ++i) c.wheel.async_wait(deadline, mine.note(i));
+      });
+    }
+    for (auto& thread : starters) thread.join();
+  }
+  support::run_to_end(c.context);
+  for (const auto& mine : arrived) BOOST_TEST(mine.is_sequence_of(per_thread));
+}
+
+BOOST_AUTO_TEST_CASE(ticks_stay_in_order_across_the_shards_of_several_threads)
+{
+  constexpr std::size_t per_thread = 500;
+  auto options = support::with_tick(1ms);
+  options.shards = 8;
+  context_with_wheel c(options);
+  std::vector<time_point> ended;
+  const auto start = c.wheel.now();
+  {
+    std::vector<std::thread> starters;
+    for (int t = 0; t < 4; ++t) {
+      starters.emplace_back([&, t] {
+        support::delays delays(15ms + t * 1us, 40ms);
+        for (std::size_t i = 0; i < per_thread; ++i) {
+          const auto deadline = start + delays.next();
+          c.wheel.async_wait(deadline, [&, deadline](error_code) { ended.push_back(deadline); });
+        }
+      });
+    }
+    for (auto& thread : starters) thread.join();
+  }
+  support::run_to_end(c.context);
+  BOOST_TEST(ended.size() == 4 * per_thread);
+  BOOST_TEST(overtaken(ended, options.tick) == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_timer_of_another_threads_shard_does_not_break_the_order)
+{
+  // The timers' waits live where the other thread put them; this thread's other waits do not.
+  constexpr std::size_t many = 200;
+  auto options = support::with_tick(1ms);
+  options.shards = 8;
+  context_with_wheel c(options);
+  arrival arrived;
+  std::size_t theirs = 0;
+  const auto deadline = c.wheel.now() + 30ms;
+  std::deque<wheel_timer> timers;
+  std::thread other([&] {
+    for (std::size_t i = 0; i < many / 2; ++i) {
+      timers.emplace_back(c.context, deadline).async_wait([&](error_code) { ++theirs; });
+    }
+  });
+  other.join();
+  for (std::size_t i = 0; i < many; ++i) {
+    if (i % 2 == 0) {
+      timers[i / 2].async_wait(arrived.note(i));
+    } else {
+      c.wheel.async_wait(deadline, arrived.note(i));
+    }
+  }
+  support::run_to_end(c.context);
+  BOOST_TEST(theirs == many / 2);
+  BOOST_TEST(arrived.is_sequence_of(many));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,174 @@
+// Promise 8, quiet: no wake-up in vain, and nothing kept of a cancelled wait.
+#include <boost/asio/bind_allocator.hpp>
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <memory>
+
+#include "support/heap.hpp"
+#include "support/ledger.hpp"
+#include "support/outcome.hpp"
+#include "support/run.hpp"
+#include "support/wheel.hpp"
+
+namespace asio = boost::asio;
+using namespace asio_wheel;
+using namespace std::chrono_literals;
+using support::context_with_wheel;
+using support::outcome;
+
+namespace {
+
+std::uint64_t wakeups(const context_with_wheel& c)
+{
+  return c.wheel.stats().wakeups;
+}
+
+/// Handlers that the context runs in `time`: the wheel's own ones, if nobody else is there.
+std::size_t handlers_run(context_with_wheel& c, std::chrono::milliseconds time)
+{
+  c.context.restart();
+  return c.context.run_for(time);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(quiet)
+
+BOOST_AUTO_TEST_CASE(nothing_wakes_a_loop_without_waits)
+{
+  context_with_wheel c(support::with_tick(100us));
+  const auto work = asio::make_work_guard(c.context);
+  BOOST_TEST(handlers_run(c, 20ms) == 0U);
+  BOOST_TEST(wakeups(c) == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(nothing_wakes_a_loop_whose_waits_were_cancelled)
+{
+  context_with_wheel c(support::with_tick(100us));
+  const auto work = asio::make_work_guard(c.context);
+  int aborted = 0;
+  for (int i = 0; i < 100; ++i) {
+    c.wheel.async_wait(100ms + i * 100us, [&](error_code ec) { aborted += ec ? 1 : 0; });
+  }
+  c.context.poll();
+  BOOST_TEST(c.wheel.cancel_all() == 100U);
+  c.context.poll();
+  BOOST_TEST(aborted == 100);
+  BOOST_TEST(handlers_run(c, 150ms) == 0U);
+  BOOST_TEST(wakeups(c) == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_far_wait_does_not_wake_before_its_time)
+{
+  auto options = support::with_tick(100us);
+  options.slots = 256;
+  context_with_wheel c(options);
+  outcome far;
+  c.wheel.async_wait(1h, far.recorder());
+  c.context.poll();
+  BOOST_TEST(handlers_run(c, 30ms) == 0U);
+  BOOST_TEST(wakeups(c) == 0U);
+  BOOST_TEST(c.wheel.cancel_all() == 1U);
+  support::run_to_end(c.context);
+  BOOST_TEST(far.aborted());
+}
+
+BOOST_AUTO_TEST_CASE(a_near_wait_wakes_once)
+{
+  context_with_wheel c(support::with_tick(100us));
+  outcome near;
+  c.wheel.async_wait(20ms, near.recorder());
+  support::run_to_end(c.context);
+  BOOST_TEST(near.succeeded());
+  BOOST_TEST(wakeups(c) == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(a_tick_full_of_waits_wakes_once)
+{
+  context_with_wheel c;
+  int expired = 0;
+  const auto deadline = c.wheel.now() + 20ms;
+  for (int i = 0; i < 5000; ++i) {
+    c.wheel.async_wait(deadline, [&](error_code ec) { expired += ec ? 0 : 1; });
+  }
+  support::run_to_end(c.context);
+  BOOST_TEST(expired == 5000);
+  BOOST_TEST(wakeups(c) == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(a_wait_that_cascades_wakes_once_more_a_level_at_the_most)
+{
+  auto options = support::with_tick(100us);
+  options.slots = 8;
+  context_with_wheel c(options);
+  outcome wait;
+  c.wheel.async_wait(50ms, wait.recorder());  // 500 ticks: below 8 levels of factor 2
+  support::run_to_end(c.context);
+  BOOST_TEST(wait.succeeded());
+  BOOST_TEST(wakeups(c) <= 9U);
+}
+
+BOOST_AUTO_TEST_CASE(waits_cancelled_in_time_cost_no_wakeup)
+{
+  // The usual life of a timeout: started, cancelled, replaced by the next.
+  context_with_wheel c;
+  wheel_timer timer(c.context);
+  outcome last;
+  int aborted = 0;
+  for (int i = 0; i < 200; ++i) {
+    timer.expires_after(500ms);
+    timer.async_wait([&](error_code ec) { aborted += ec ? 1 : 0; });
+    c.context.poll();
+  }
+  timer.expires_after(2ms);
+  timer.async_wait(last.recorder());
+  support::run_to_end(c.context);
+  BOOST_TEST(aborted == 200);
+  BOOST_TEST(last.succeeded());
+  BOOST_TEST(wakeups(c) == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(a_cancelled_wait_releases_handler_and_memory_at_once)
+{
+  context_with_wheel c;
+  support::ledger books;
+  auto held = std::make_shared<int>(1);
+  const std::weak_ptr<int> watch = held;
+  wheel_timer timer(c.context, 1h);
+  timer.async_wait(asio::bind_allocator(support::booking_allocator<void>(books),
+                                        [held = std::move(held)](error_code) {}));
+  BOOST_TEST(timer.cancel() == 1U);
+  c.context.poll();
+  BOOST_TEST(watch.expired());
+  BOOST_TEST(books.outstanding == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(cancelled_waits_leave_no_heap_behind)
+{
+  constexpr int live = 100;
+  constexpr int warm_up = 1'000;
+  constexpr int churn = 50'000;
+  context_with_wheel c;
+  for (int i = 0; i < live; ++i) c.wheel.async_wait(2h, [](error_code) {});
+  wheel_timer timer(c.context);
+  support::delays delays(1s, 1h);
+  const auto start_and_cancel = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      timer.expires_after(delays.next());
+      timer.async_wait([](error_code) {});
+      timer.cancel();
+      if (i % 16 == 0) c.context.poll();
+    }
+    c.context.poll();
+  };
+  start_and_cancel(warm_up);
+  const auto before = support::heap_in_use();
+  start_and_cancel(churn);
+  const auto after = support::heap_in_use();
+  BOOST_TEST(c.wheel.pending() == std::size_t{live});
+  BOOST_TEST(after <= before + 16 * 1024);
+  c.wheel.cancel_all();
+  support::run_to_end(c.context);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

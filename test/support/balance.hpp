@@ -1,0 +1,71 @@
+// What the programs of test/races share: a balance of waits started and ended, and a time to stop.
+#pragma once
+
+#include <asio_wheel.hpp>
+#include <atomic>
+#include <boost/asio/error.hpp>
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
+
+namespace support {
+
+/// True while a race may go on. Each program runs for about this long.
+class race_time {
+public:
+  explicit operator bool() const { return std::chrono::steady_clock::now() < end_; }
+
+private:
+  std::chrono::steady_clock::time_point end_ =
+    std::chrono::steady_clock::now() + std::chrono::milliseconds{700};
+};
+
+/// Counts waits and their ends; any thread may write.
+class balance {
+public:
+  /// Enters a wait. The handler enters its end.
+  [[nodiscard]] auto wait()
+  {
+    ++started_;
+    return [this](boost::system::error_code ec) {
+      if (ec == boost::asio::error::operation_aborted) {
+        ++aborted_;
+      } else if (ec) {
+        ++failed_;
+      } else {
+        ++succeeded_;
+      }
+    };
+  }
+
+  /// Enters the result of a function that cancels.
+  void cancelled(std::size_t n) { cancelled_ += n; }
+
+  /// 0 if each wait ended once and without another error, and if `every_cancel_was_counted`, as
+  /// many were aborted as was said. Prints what does not fit, and the figures.
+  [[nodiscard]] int check(bool every_cancel_was_counted = true) const
+  {
+    std::printf("%zu started, %zu succeeded, %zu aborted, %zu counted as cancelled\n",
+                started_.load(), succeeded_.load(), aborted_.load(), cancelled_.load());
+    int wrong = 0;
+    const auto expect = [&wrong](bool ok, const char* claim) {
+      if (ok) return;
+      ++wrong;
+      std::printf("wrong: %s\n", claim);
+    };
+    expect(started_ > 0, "some waits were started");
+    expect(failed_ == 0, "no wait ended with another error");
+    expect(started_ == succeeded_ + aborted_, "every wait ended once");
+    if (every_cancel_was_counted) expect(aborted_ == cancelled_, "each cancel aborted one wait");
+    return wrong == 0 ? 0 : 1;
+  }
+
+private:
+  std::atomic<std::size_t> started_ = 0;
+  std::atomic<std::size_t> succeeded_ = 0;
+  std::atomic<std::size_t> aborted_ = 0;
+  std::atomic<std::size_t> failed_ = 0;
+  std::atomic<std::size_t> cancelled_ = 0;
+};
+
+}  // namespace support

@@ -1,0 +1,44 @@
+// An allocator that keeps books: how much was taken, and how much of it is still out.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+namespace support {
+
+struct ledger {
+  std::size_t taken = 0;        ///< allocations so far
+  std::size_t outstanding = 0;  ///< of these, not given back yet
+};
+
+template <class T>
+struct booking_allocator {
+  using value_type = T;
+
+  explicit booking_allocator(ledger& l) noexcept : books(&l) {}
+  template <class U>
+  booking_allocator(const booking_allocator<U>& other) noexcept : books(other.books)
+  {}
+
+  T* allocate(std::size_t n)
+  {
+    T* p = std::allocator<T>{}.allocate(n);
+    ++books->taken;
+    ++books->outstanding;
+    return p;
+  }
+  void deallocate(T* p, std::size_t n) noexcept
+  {
+    --books->outstanding;
+    std::allocator<T>{}.deallocate(p, n);
+  }
+  template <class U>
+  bool operator==(const booking_allocator<U>& other) const noexcept
+  {
+    return books == other.books;
+  }
+
+  ledger* books;
+};
+
+}  // namespace support

@@ -1,0 +1,64 @@
+// Runs a context to its end, and fails the case instead of hanging when there is none.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <exception>
+#include <thread>
+#include <utility>
+
+namespace support {
+
+/// Far beyond what any case needs, even on a loaded machine under a sanitizer.
+inline constexpr std::chrono::seconds patience{20};
+
+/// Runs until the context is out of work.
+inline void run_to_end(boost::asio::io_context& context)
+{
+  context.restart();
+  context.run_for(patience);
+  BOOST_REQUIRE_MESSAGE(context.stopped(), "the context still has work after 20 seconds");
+}
+
+/// Runs one handler after the other until `done()`.
+template <class Condition>
+void run_until(boost::asio::io_context& context, Condition done)
+{
+  const auto limit = std::chrono::steady_clock::now() + patience;
+  while (!done()) {
+    if (context.stopped()) context.restart();
+    BOOST_REQUIRE_MESSAGE(context.run_one_until(limit) == 1, "the event did not come");
+  }
+}
+
+/// Runs a coroutine to its end, together with everything it starts, and rethrows what it threw.
+template <class Coroutine>
+void run_coroutine(boost::asio::io_context& context, Coroutine&& coroutine)
+{
+  bool ended = false;
+  std::exception_ptr thrown;
+  boost::asio::co_spawn(context, std::forward<Coroutine>(coroutine), [&](std::exception_ptr e) {
+    ended = true;
+    thrown = e;
+  });
+  run_to_end(context);
+  BOOST_REQUIRE(ended);
+  if (thrown) std::rethrow_exception(thrown);
+}
+
+/// Waits for something another thread does.
+template <class Condition>
+bool eventually(Condition done)
+{
+  const auto limit = std::chrono::steady_clock::now() + patience;
+  while (!done()) {
+    if (std::chrono::steady_clock::now() > limit) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+}  // namespace support

@@ -1,0 +1,162 @@
+// Making a context's wheel, and finding it from whatever belongs to the context.
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <stdexcept>
+
+#include "support/outcome.hpp"
+#include "support/run.hpp"
+#include "support/wheel.hpp"
+
+namespace asio = boost::asio;
+using namespace asio_wheel;
+using namespace std::chrono_literals;
+using support::outcome;
+
+BOOST_AUTO_TEST_SUITE(making_a_wheel)
+
+BOOST_AUTO_TEST_CASE(needs_no_options)
+{
+  asio::io_context context;
+  BOOST_TEST(!asio::has_service<wheel_timer_service>(context));
+  auto& wheel = make_wheel(context);
+  BOOST_TEST(asio::has_service<wheel_timer_service>(context));
+  BOOST_TEST((wheel.options().tick == 1ms));
+  BOOST_TEST((&wheel.context() == &context));
+}
+
+BOOST_AUTO_TEST_CASE(twice_is_refused_and_changes_nothing)
+{
+  asio::io_context context;
+  auto& wheel = make_wheel(context, support::with_tick(7ms));
+  outcome wait;
+  wheel.async_wait(1ms, wait.recorder());
+  BOOST_CHECK_THROW(make_wheel(context), asio::service_already_exists);
+  BOOST_TEST((&use_wheel(context) == &wheel));
+  BOOST_TEST((wheel.options().tick == 7ms));
+  support::run_to_end(context);
+  BOOST_TEST(wait.succeeded());
+}
+
+BOOST_AUTO_TEST_CASE(after_it_was_used_is_refused)
+{
+  asio::io_context context;
+  use_wheel(context);
+  BOOST_CHECK_THROW(make_wheel(context, support::with_tick(7ms)), asio::service_already_exists);
+}
+
+BOOST_AUTO_TEST_CASE(with_bad_options_leaves_the_context_without)
+{
+  asio::io_context context;
+  BOOST_CHECK_THROW(make_wheel(context, support::with_tick(0ns)), std::invalid_argument);
+  BOOST_TEST(!asio::has_service<wheel_timer_service>(context));
+  BOOST_CHECK_NO_THROW(make_wheel(context, support::with_tick(1ms)));
+}
+
+BOOST_AUTO_TEST_CASE(works_for_a_pool)
+{
+  asio::thread_pool pool(1);
+  auto& wheel = make_wheel(pool, support::with_tick(2ms));
+  BOOST_TEST((&use_wheel(pool) == &wheel));
+  BOOST_TEST((wheel.get_executor() == pool.get_executor()));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(using_a_wheel)
+
+BOOST_AUTO_TEST_CASE(finds_the_one_that_was_made)
+{
+  asio::io_context context;
+  auto& wheel = make_wheel(context, support::with_tick(3ms));
+  const asio::any_io_executor erased = context.get_executor();
+  const auto strand = asio::make_strand(context);
+  const asio::any_io_executor erased_strand = strand;
+  const asio::strand<asio::any_io_executor> strand_of_erased(erased);
+  asio::ip::tcp::socket socket(context);
+  BOOST_TEST((&use_wheel(context) == &wheel));
+  BOOST_TEST((&use_wheel(context.get_executor()) == &wheel));
+  BOOST_TEST((&use_wheel(erased) == &wheel));
+  BOOST_TEST((&use_wheel(strand) == &wheel));
+  BOOST_TEST((&use_wheel(erased_strand) == &wheel));
+  BOOST_TEST((&use_wheel(strand_of_erased) == &wheel));
+  BOOST_TEST((&use_wheel(socket.get_executor()) == &wheel));
+  BOOST_TEST((&asio::use_service<wheel_timer_service>(context) == &wheel));
+}
+
+BOOST_AUTO_TEST_CASE(makes_one_with_defaults_where_there_is_none)
+{
+  asio::io_context context;
+  auto& wheel = use_wheel(context);
+  BOOST_TEST((wheel.options().tick == 1ms));
+  BOOST_TEST(asio::has_service<wheel_timer_service>(context));
+  BOOST_TEST((&use_wheel(context) == &wheel));
+}
+
+BOOST_AUTO_TEST_CASE(through_asio_makes_one_too)
+{
+  asio::io_context context;
+  auto& wheel = asio::use_service<wheel_timer_service>(context);
+  BOOST_TEST((&use_wheel(context) == &wheel));
+  outcome wait;
+  wheel.async_wait(1ms, wait.recorder());
+  support::run_to_end(context);
+  BOOST_TEST(wait.succeeded());
+}
+
+BOOST_AUTO_TEST_CASE(through_a_strand_does_not_bind_the_wheel_to_it)
+{
+  asio::io_context context;
+  const auto strand = asio::make_strand(context);
+  auto& wheel = use_wheel(asio::any_io_executor(strand));
+  BOOST_TEST((wheel.get_executor() == context.get_executor()));
+  outcome wait;
+  bool on_strand = true;
+  wheel.async_wait(1ms, [&](error_code ec) {
+    wait.recorder()(ec);
+    on_strand = strand.running_in_this_thread();
+  });
+  support::run_to_end(context);
+  BOOST_TEST(wait.succeeded());
+  BOOST_TEST(!on_strand);
+}
+
+BOOST_AUTO_TEST_CASE(through_an_executor_with_work_does_not_keep_the_context_running)
+{
+  asio::io_context context;
+  {
+    const asio::any_io_executor with_work =
+      asio::require(context.get_executor(), asio::execution::outstanding_work.tracked);
+    use_wheel(with_work);
+  }
+  BOOST_TEST(context.run() == 0U);
+  BOOST_TEST(context.stopped());
+}
+
+BOOST_AUTO_TEST_CASE(through_an_executor_that_never_blocks_still_runs_handlers)
+{
+  asio::io_context context;
+  const asio::any_io_executor never_blocks =
+    asio::require(context.get_executor(), asio::execution::blocking.never);
+  auto& wheel = use_wheel(never_blocks);
+  outcome wait;
+  wheel.async_wait(1ms, wait.recorder());
+  support::run_to_end(context);
+  BOOST_TEST(wait.succeeded());
+}
+
+BOOST_AUTO_TEST_CASE(of_a_pool_works_from_its_strands)
+{
+  asio::thread_pool pool(1);
+  auto& wheel = use_wheel(asio::make_strand(pool));
+  BOOST_TEST((wheel.get_executor() == pool.get_executor()));
+  BOOST_TEST((&use_wheel(pool) == &wheel));
+  BOOST_TEST((&use_wheel(asio::any_io_executor(asio::make_strand(pool))) == &wheel));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,397 @@
+// wheel_timer beyond what Asio's timer does: on a chosen wheel, shared by threads, outliving it.
+#include <array>
+#include <atomic>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/bind_allocator.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/system_executor.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <type_traits>
+
+#include "support/ledger.hpp"
+#include "support/outcome.hpp"
+#include "support/run.hpp"
+#include "support/threads.hpp"
+#include "support/wheel.hpp"
+
+namespace asio = boost::asio;
+using namespace asio_wheel;
+using namespace std::chrono_literals;
+using asio::cancellation_type;
+using support::context_with_wheel;
+using support::outcome;
+
+BOOST_AUTO_TEST_SUITE(timer)
+
+BOOST_AUTO_TEST_CASE(sits_on_the_wheel_it_is_given)
+{
+  context_with_wheel c;
+  wheel_timer timer(c.wheel);
+  BOOST_TEST((timer.get_executor() == c.wheel.get_executor()));
+  BOOST_TEST((timer.expiry() == wheel_timer::time_point{}));
+  outcome wait;
+  timer.expires_after(1h);
+  timer.async_wait(wait.recorder());
+  BOOST_TEST(c.wheel.pending() == 1U);
+  BOOST_TEST(c.wheel.cancel_all() == 1U);
+  BOOST_TEST(timer.cancel() == 0U);
+  support::run_to_end(c.context);
+  BOOST_TEST(wait.aborted());
+}
+
+BOOST_AUTO_TEST_CASE(takes_an_expiry_with_the_wheel)
+{
+  context_with_wheel c;
+  const auto before = c.wheel.now();
+  const wheel_timer after(c.wheel, 1h);
+  const wheel_timer at(c.wheel, before);
+  BOOST_TEST((after.expiry() >= before + 1h));
+  BOOST_TEST((at.expiry() == before));
+}
+
+BOOST_AUTO_TEST_CASE(finds_the_wheel_of_its_executor)
+{
+  context_with_wheel c(support::with_tick(3ms));
+  wheel_timer on_context(c.context, 1h);
+  wheel_timer on_executor(c.context.get_executor(), 1h);
+  wheel_timer on_strand(asio::make_strand(c.context), 1h);
+  const auto ignore = [](error_code) {};
+  on_context.async_wait(ignore);
+  on_executor.async_wait(ignore);
+  on_strand.async_wait(ignore);
+  BOOST_TEST(c.wheel.pending() == 3U);
+  BOOST_TEST(c.wheel.cancel_all() == 3U);
+  support::run_to_end(c.context);
+}
+
+BOOST_AUTO_TEST_CASE(makes_a_wheel_where_there_is_none)
+{
+  asio::io_context context;
+  const wheel_timer timer(context);
+  BOOST_TEST(asio::has_service<wheel_timer_service>(context));
+}
+
+BOOST_AUTO_TEST_CASE(waits_for_a_coroutine_without_a_token)
+{
+  context_with_wheel c;
+  support::run_coroutine(c.context, [&]() -> asio::awaitable<void> {
+    wheel_timer timer(c.wheel);
+    timer.expires_after(2ms);
+    co_await timer.async_wait();
+    BOOST_TEST((c.wheel.now() >= timer.expiry()));
+  });
+}
+
+BOOST_AUTO_TEST_CASE(keeps_several_waits_in_order_through_moves_and_cancels)
+{
+  context_with_wheel c;
+  std::vector<int> order;
+  wheel_timer first(c.wheel);
+  first.expires_after(3ms);
+  for (int i = 0; i < 6; ++i) {
+    first.async_wait([&order, i](error_code ec) { order.push_back(ec ? -i : i); });
+  }
+  BOOST_TEST(first.cancel_one() == 1U);
+  wheel_timer second(std::move(first));
+  BOOST_TEST(second.cancel_one() == 1U);
+  for (int i = 6; i < 8; ++i) {
+    second.async_wait([&order, i](error_code ec) { order.push_back(ec ? -i : i); });
+  }
+  support::run_to_end(c.context);
+  const std::vector<int> expected{0, -1, 2, 3, 4, 5, 6, 7};
+  BOOST_TEST(order == expected, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(counts_waits_that_a_signal_ended_no_more)
+{
+  context_with_wheel c;
+  wheel_timer timer(c.wheel, 1h);
+  std::array<asio::cancellation_signal, 5> signals;
+  std::array<outcome, 5> waits;
+  for (std::size_t i = 0; i < waits.size(); ++i) {
+    timer.async_wait(asio::bind_cancellation_slot(signals[i].slot(), waits[i].recorder()));
+  }
+  // The first, the last and one in the middle of the timer's list.
+  for (const std::size_t i : {0U, 4U, 2U}) signals[i].emit(cancellation_type::terminal);
+  BOOST_TEST(timer.cancel_one() == 1U);
+  BOOST_TEST(timer.cancel() == 1U);
+  support::run_to_end(c.context);
+  for (const auto& wait : waits) BOOST_TEST(wait.aborted());
+}
+
+BOOST_AUTO_TEST_CASE(obeys_a_signal_after_it_was_moved)
+{
+  context_with_wheel c;
+  asio::cancellation_signal signal;
+  outcome wait;
+  std::optional<wheel_timer> from(std::in_place, c.context, 1h);
+  from->async_wait(asio::bind_cancellation_slot(signal.slot(), wait.recorder()));
+  wheel_timer to(std::move(*from));
+  from.reset();
+  signal.emit(cancellation_type::terminal);
+  BOOST_TEST(to.cancel() == 0U);
+  support::run_to_end(c.context);
+  BOOST_TEST(wait.aborted());
+}
+
+BOOST_AUTO_TEST_CASE(assigned_to_itself_changes_nothing)
+{
+  context_with_wheel c;
+  wheel_timer timer(c.context, 1h);
+  outcome wait;
+  timer.async_wait(wait.recorder());
+  auto& same = timer;
+  timer = std::move(same);
+  BOOST_TEST(timer.cancel() == 1U);
+  support::run_to_end(c.context);
+  BOOST_TEST(wait.aborted());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(timer_wait)
+
+BOOST_AUTO_TEST_CASE(runs_its_handler_on_the_timers_strand_however_it_ends)
+{
+  context_with_wheel c;
+  const auto strand = asio::make_strand(c.context);
+  wheel_timer timer(strand, 1ms);
+  int on_strand = 0;
+  const auto handler = [&](error_code) { on_strand += strand.running_in_this_thread() ? 1 : 0; };
+  timer.async_wait(handler);
+  support::run_to_end(c.context);
+  timer.expires_after(1h);
+  timer.async_wait(handler);
+  timer.cancel();
+  support::run_to_end(c.context);
+  BOOST_TEST(on_strand == 2);
+}
+
+BOOST_AUTO_TEST_CASE(prefers_the_handlers_own_executor)
+{
+  context_with_wheel c;
+  const auto of_timer = asio::make_strand(c.context);
+  const auto of_handler = asio::make_strand(c.context);
+  wheel_timer timer(of_timer, 1ms);
+  bool there = false;
+  timer.async_wait(asio::bind_executor(
+    of_handler, [&](error_code) { there = of_handler.running_in_this_thread(); }));
+  support::run_to_end(c.context);
+  BOOST_TEST(there);
+}
+
+BOOST_AUTO_TEST_CASE(of_a_typed_strand_runs_there)
+{
+  using strand_type = asio::strand<asio::io_context::executor_type>;
+  context_with_wheel c;
+  const strand_type strand(c.context.get_executor());
+  basic_wheel_timer<strand_type> timer(strand, 1ms);
+  bool there = false;
+  timer.async_wait([&](error_code) { there = strand.running_in_this_thread(); });
+  support::run_to_end(c.context);
+  BOOST_TEST(there);
+}
+
+BOOST_AUTO_TEST_CASE(is_one_allocation_which_is_free_before_the_handler)
+{
+  for (const auto delay : {1ms, 3600000ms}) {
+    context_with_wheel c;
+    support::ledger books;
+    std::optional<std::size_t> held;
+    wheel_timer timer(c.context, delay);
+    timer.async_wait(asio::bind_allocator(support::booking_allocator<void>(books),
+                                          [&](error_code) { held = books.outstanding; }));
+    BOOST_TEST(books.outstanding == 1U);
+    if (delay > 1s) timer.cancel();
+    support::run_to_end(c.context);
+    BOOST_TEST(held.value() == 0U);
+    BOOST_TEST(books.taken == 1U);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(is_free_before_a_handler_on_the_timers_strand)
+{
+  context_with_wheel c;
+  support::ledger books;
+  std::optional<std::size_t> held;
+  wheel_timer timer(asio::make_strand(c.context), 1ms);
+  timer.async_wait(asio::bind_allocator(support::booking_allocator<void>(books),
+                                        [&](error_code) { held = books.outstanding; }));
+  support::run_to_end(c.context);
+  BOOST_TEST(held.value() == 0U);
+  BOOST_TEST(books.outstanding == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(ends_by_each_type_of_cancellation)
+{
+  for (const auto type : {cancellation_type::terminal, cancellation_type::partial,
+                          cancellation_type::total, cancellation_type::all}) {
+    context_with_wheel c;
+    wheel_timer timer(c.context, 1h);
+    asio::cancellation_signal signal;
+    outcome wait;
+    timer.async_wait(asio::bind_cancellation_slot(signal.slot(), wait.recorder()));
+    signal.emit(cancellation_type::none);
+    BOOST_TEST(c.wheel.pending() == 1U);
+    signal.emit(type);
+    BOOST_TEST(c.wheel.pending() == 0U);
+    BOOST_TEST(wait.pending());
+    support::run_to_end(c.context);
+    BOOST_TEST(wait.aborted());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(ends_when_another_thread_cancels)
+{
+  for (int way = 0; way < 5; ++way) {
+    context_with_wheel c;
+    auto timer = std::make_unique<wheel_timer>(c.context, 1h);
+    asio::cancellation_signal signal;
+    outcome wait;
+    timer->async_wait(asio::bind_cancellation_slot(signal.slot(), wait.recorder()));
+    std::thread other([&] {
+      switch (way) {
+        case 0: timer->cancel(); break;
+        case 1: timer->cancel_one(); break;
+        case 2: timer->expires_after(1s); break;
+        case 3: signal.emit(cancellation_type::total); break;
+        default: timer.reset();
+      }
+    });
+    support::run_to_end(c.context);
+    other.join();
+    BOOST_TEST(wait.aborted());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(started_by_another_thread_wakes_the_loop)
+{
+  context_with_wheel c;
+  wheel_timer far(c.context, 1h);
+  wheel_timer near(c.context);
+  outcome of_far;
+  outcome of_near;
+  far.async_wait(of_far.recorder());
+  std::thread other([&] {
+    near.expires_after(1ms);
+    near.async_wait([&](error_code ec) {
+      of_near.recorder()(ec);
+      far.cancel();
+    });
+  });
+  support::run_to_end(c.context);
+  other.join();
+  BOOST_TEST(of_near.succeeded());
+  BOOST_TEST(of_far.aborted());
+}
+
+BOOST_AUTO_TEST_CASE(is_never_completed_inline)
+{
+  context_with_wheel c;
+  wheel_timer timer(c.context, -1s);
+  outcome wait;
+  asio::post(c.context, [&] {
+    timer.async_wait(asio::bind_executor(asio::system_executor(), wait.recorder()));
+    timer.cancel();
+    BOOST_TEST(wait.pending());
+  });
+  support::run_to_end(c.context);
+  BOOST_TEST(wait.calls == 1);
+}
+
+BOOST_AUTO_TEST_CASE(aborts_when_its_timer_is_destroyed)
+{
+  context_with_wheel c;
+  std::array<outcome, 3> waits;
+  {
+    wheel_timer timer(c.context, 1h);
+    for (auto& wait : waits) timer.async_wait(wait.recorder());
+  }
+  BOOST_TEST(c.wheel.pending() == 0U);
+  for (const auto& wait : waits) BOOST_TEST(wait.pending());
+  support::run_to_end(c.context);
+  for (const auto& wait : waits) BOOST_TEST(wait.aborted());
+}
+
+BOOST_AUTO_TEST_CASE(goes_uncalled_with_the_context)
+{
+  const auto alive = std::make_shared<int>(0);
+  std::optional<wheel_timer> timer;
+  {
+    context_with_wheel c;
+    timer.emplace(c.wheel, 1h);
+    timer->async_wait([alive](error_code) { ++*alive; });
+    timer->async_wait([alive](error_code) { ++*alive; });
+  }
+  BOOST_TEST(timer->cancel() == 0U);
+  BOOST_TEST(alive.use_count() == 1);
+  BOOST_TEST(*alive == 0);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(timer_shared_by_threads)
+
+BOOST_AUTO_TEST_CASE(moves_between_the_shards_of_the_threads_that_use_it)
+{
+  auto options = support::with_tick(1ms);
+  options.shards = 8;
+  context_with_wheel c(options);
+  wheel_timer timer(c.wheel);
+  for (int round = 0; round < 20; ++round) {
+    outcome wait;
+    std::thread([&] {
+      timer.expires_after(1h);
+      timer.async_wait(wait.recorder());
+    }).join();
+    BOOST_TEST(timer.cancel() == 1U);
+    support::run_to_end(c.context);
+    BOOST_TEST(wait.aborted());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(holds_the_waits_of_all_of_them)
+{
+  auto options = support::with_tick(1ms);
+  options.shards = 8;
+  context_with_wheel c(options);
+  wheel_timer timer(c.context, 1h);
+  std::array<outcome, 40> waits;
+  support::in_threads(4, [&](int t) {
+    for (std::size_t i = static_cast<std::size_t>(t); i < waits.size(); i += 4) {
+      timer.async_wait(waits[i].recorder());
+    }
+  });
+  BOOST_TEST(timer.cancel_one() == 1U);
+  BOOST_TEST(timer.cancel() == waits.size() - 1);
+  support::run_to_end(c.context);
+  for (const auto& wait : waits) BOOST_TEST(wait.aborted());
+}
+
+BOOST_AUTO_TEST_CASE(tells_an_expiry_that_somebody_set)
+{
+  context_with_wheel c;
+  const auto base = c.wheel.now();
+  wheel_timer timer(c.context, base);
+  std::atomic<int> strange = 0;
+  support::in_threads(4, [&](int t) {
+    for (int i = 0; i < 2000; ++i) {
+      timer.expires_at(base + t * 1h);
+      const auto seen = timer.expiry() - base;
+      if (seen % 1h != 0h || seen < 0h || seen > 3h) ++strange;
+    }
+  });
+  BOOST_TEST(strange.load() == 0);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,107 @@
+// The one place that turns time points into ticks and back.
+#include <asio_wheel/service/wheel_clock.hpp>
+
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+
+using namespace asio_wheel;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// A clock, and a time line that is counted from its first tick.
+struct origin {
+  wheel_clock clock;
+  time_point zero = clock.time_of(tick{0});
+
+  explicit origin(std::chrono::nanoseconds tick_length, clock_source source = clock_source::precise)
+    : clock(source, tick_length)
+  {}
+
+  [[nodiscard]] std::uint64_t ceil(duration d) const { return count(clock.tick_ceil(zero + d)); }
+  [[nodiscard]] std::uint64_t floor(duration d) const { return count(clock.tick_floor(zero + d)); }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(ticks_and_time)
+
+BOOST_AUTO_TEST_CASE(deadlines_round_up)
+{
+  const origin o(1ms);
+  BOOST_TEST(o.ceil(0ns) == 0U);
+  BOOST_TEST(o.ceil(1ns) == 1U);
+  BOOST_TEST(o.ceil(1ms) == 1U);
+  BOOST_TEST(o.ceil(1ms + 1ns) == 2U);
+  BOOST_TEST(o.ceil(1h) == 3'600'000U);
+}
+
+BOOST_AUTO_TEST_CASE(now_rounds_down)
+{
+  const origin o(1ms);
+  BOOST_TEST(o.floor(0ns) == 0U);
+  BOOST_TEST(o.floor(1ms - 1ns) == 0U);
+  BOOST_TEST(o.floor(1ms) == 1U);
+  BOOST_TEST(o.floor(2ms - 1ns) == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(whatever_is_due_by_tick_is_due_by_time)
+{
+  const origin o(37us);
+  for (duration deadline = 0ns; deadline < 200us; deadline += 997ns) {
+    for (duration now = 0ns; now < 200us; now += 1009ns) {
+      if (o.ceil(deadline) <= o.floor(now)) BOOST_TEST((deadline <= now));
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_tick_begins_where_it_says)
+{
+  const origin o(3ms);
+  for (const std::uint64_t n : {0U, 1U, 7U, 1'000'000U}) {
+    const auto begin = o.clock.time_of(tick{n});
+    BOOST_TEST(count(o.clock.tick_floor(begin)) == n);
+    BOOST_TEST(count(o.clock.tick_ceil(begin)) == n);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(time_before_the_wheel_is_tick_zero)
+{
+  const origin o(1ms);
+  for (const auto t : {time_point::min(), time_point{} - 1ns, o.zero - 1h, o.zero - 1ns}) {
+    BOOST_TEST(count(o.clock.tick_ceil(t)) == 0U);
+    BOOST_TEST(count(o.clock.tick_floor(t)) == 0U);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(only_the_end_of_time_is_never)
+{
+  for (const auto tick_length : {std::chrono::nanoseconds{1us}, std::chrono::nanoseconds{24h}}) {
+    const origin o(tick_length);
+    BOOST_TEST((o.clock.tick_ceil(time_point::max()) == never));
+    BOOST_TEST((o.clock.tick_ceil(time_point::max() - 1ns) < never));
+    BOOST_TEST((o.clock.time_of(never) == time_point::max()));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_delay_counts_from_a_reading_that_is_not_behind)
+{
+  for (const auto source : {clock_source::precise, clock_source::coarse}) {
+    const origin o(1ms, source);
+    for (int i = 0; i < 1000; ++i) {
+      const auto before = o.clock.now();
+      BOOST_REQUIRE((o.clock.deadline_after(5ms) >= before + 5ms));
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_delay_saturates_at_both_ends)
+{
+  for (const auto source : {clock_source::precise, clock_source::coarse}) {
+    const origin o(1ms, source);
+    BOOST_TEST((o.clock.deadline_after(duration::max()) == time_point::max()));
+    BOOST_TEST((o.clock.deadline_after(duration::min()) < o.clock.now()));
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
