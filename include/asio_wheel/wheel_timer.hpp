@@ -12,6 +12,7 @@
 #include <boost/asio/wait_traits.hpp>
 #include <boost/system/system_error.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <concepts>
 #include <cstddef>
@@ -27,6 +28,10 @@ template <class Executor>
 using default_token_for =
   std::conditional_t<std::is_void_v<typename asio::default_completion_token<Executor>::type>,
                      asio::deferred_t, typename asio::default_completion_token<Executor>::type>;
+
+/// What a timer can be made on: an executor, a context or a wheel.
+template <class Place, class Timer>
+concept place_for = std::constructible_from<Timer, Place&>;
 
 /// A waitable timer: `asio::basic_waitable_timer<std::chrono::steady_clock>`, member for member,
 /// with its waits on the timing wheel of its executor's context.
@@ -56,14 +61,12 @@ public:
   explicit basic_wheel_timer(const executor_type& ex) : basic_wheel_timer(use_wheel(ex), ex) {}
 
   template <execution_context_type Context>
-    requires std::constructible_from<Executor, typename Context::executor_type>
   explicit basic_wheel_timer(Context& context)
     : basic_wheel_timer(use_wheel(context), executor_type(context.get_executor()))
   {}
 
   /// A timer on a given wheel, with its executor, which has expired.
-  explicit basic_wheel_timer(
-    wheel_timer_service& wheel) requires std::constructible_from<Executor, asio::any_io_executor>
+  explicit basic_wheel_timer(wheel_timer_service& wheel)
     : basic_wheel_timer(wheel, executor_type(wheel.get_executor()))
   {}
 
@@ -75,159 +78,133 @@ public:
   {}
 
   /// The same, expiring at `deadline` or after `delay`.
-  template <class Place>
-    requires std::constructible_from<basic_wheel_timer, Place&> basic_wheel_timer(
-      Place&& place, const time_point& deadline)
-      : basic_wheel_timer(place)
+  template <place_for<basic_wheel_timer> Place>
+  basic_wheel_timer(Place&& place, const time_point& deadline) : basic_wheel_timer(place)
+  {
+    expires_at(deadline);
+  }
+  template <place_for<basic_wheel_timer> Place>
+  basic_wheel_timer(Place&& place, const duration& delay) : basic_wheel_timer(place)
+  {
+    expires_after(delay);
+  }
+
+  /// Takes over the other timer's expiry and its pending waits.
+  basic_wheel_timer(basic_wheel_timer&& other)
+    : waits_(std::move(other.waits_)),
+      executor_(other.executor_),
+      is_native_(other.is_native_)
+  {}
+
+  /// Cancels what is pending here, then takes over.
+  basic_wheel_timer& operator=(basic_wheel_timer&& other)
+  {
+    waits_ = std::move(other.waits_);
+    executor_ = other.executor_;
+    is_native_ = other.is_native_;
+    return *this;
+  }
+
+  template <std::convertible_to<Executor> OtherExecutor>
+  basic_wheel_timer(basic_wheel_timer<OtherExecutor>&& other)
+    : waits_(std::move(other.waits_)),
+      executor_(other.executor_),
+      is_native_(other.is_native_)
+  {}
+
+  template <std::convertible_to<Executor> OtherExecutor>
+  basic_wheel_timer& operator=(basic_wheel_timer<OtherExecutor>&& other)
+  {
+    return *this = basic_wheel_timer(std::move(other));
+  }
+
+  /// Cancels what is pending.
+  ~basic_wheel_timer() = default;
+
+  [[nodiscard]] const executor_type& get_executor() const noexcept { return executor_; }
+
+  /// Cancels all pending waits: they complete with operation_aborted. Returns how many. Waits
+  /// that have expired complete with success, even if their handlers are yet to be called.
+  std::size_t cancel() noexcept { return waits_.cancel(); }
+
+  /// Cancels the oldest pending wait. Returns how many that were, 0 or 1.
+  std::size_t cancel_one() noexcept { return waits_.cancel_one(); }
+
+  /// When the timer expires, or expired.
+  [[nodiscard]] time_point expiry() const noexcept { return waits_.expiry(); }
+
+  /// Sets the expiry and cancels all pending waits. Returns how many.
+  std::size_t expires_at(const time_point& deadline) noexcept
+  {
+    return waits_.expires_at(deadline);
+  }
+
+  /// Sets the expiry to `delay` from now and cancels all pending waits. Returns how many.
+  std::size_t expires_after(const duration& delay) noexcept { return waits_.expires_after(delay); }
+
+  /// Blocks the calling thread until the expiry. Does not need the context to run.
+  void wait()
+  {
+    // In pieces: what a standard library makes of the last time point is not to be relied on.
+    constexpr duration piece = std::chrono::hours{1};
+    while (clock_type::now() < expiry())
+      std::this_thread::sleep_for(std::min(expiry() - clock_type::now(), piece));
+  }
+
+  /// The same; `ec` is cleared.
+  void wait(error_code& ec)
+  {
+    wait();
+    ec.clear();
+  }
+
+  /// Waits for the expiry.
+  ///
+  /// Completes at once, as if posted, if it has passed when it is set; never at
+  /// time_point::max(). Any number of waits may be pending; they complete in order.
+  ///
+  /// @param token  completion signature `void(error_code)`; the executor's default token, or
+  ///               asio::deferred.
+  /// Errors: success when the expiry has come, never before; operation_aborted if cancelled, by
+  ///   cancel(), by a new expiry, by the timer's destruction or by the associated slot;
+  ///   wheel_errc::too_many_pending.
+  /// Executor: the handler's associated executor, or get_executor().
+  /// Cancellation: terminal, partial and total, from any thread, by the associated slot.
+  /// Exceptions: std::bad_alloc, and what posting to the context throws; nothing is started then.
+  template <class Token = default_token_for<executor_type>>
+  auto async_wait(Token&& token = default_token_for<executor_type>())
+  {
+    return asio::async_initiate<Token, void(error_code)>(initiate_wait(*this), token);
+  }
+
+private:
+  template <class>
+  friend class basic_wheel_timer;
+
+  class initiate_wait {
+  public:
+    using executor_type = Executor;
+
+    explicit initiate_wait(basic_wheel_timer& timer) noexcept : timer_(&timer) {}
+    [[nodiscard]] executor_type get_executor() const noexcept { return timer_->get_executor(); }
+
+    template <class Handler>
+    void operator()(Handler&& handler) const
     {
-      expires_at(deadline);
+      basic_wheel_timer& timer = *timer_;
+      std::decay_t<Handler> h(std::forward<Handler>(handler));
+      launch_wait<timer_wait_op>(h, timer.waits_.shards().executor(), timer.executor_,
+                                 timer.is_native_,
+                                 [&](timer_wait_op& op) { timer.waits_.start(op); });
     }
-    template <class Place>
-      requires std::constructible_from<basic_wheel_timer, Place&> basic_wheel_timer(
-        Place&& place, const duration& delay)
-        : basic_wheel_timer(place)
-      {
-        expires_after(delay);
-      }
 
-      /// Takes over the other timer's expiry and its pending waits.
-      basic_wheel_timer(basic_wheel_timer&& other)
-        : waits_(std::move(other.waits_)),
-          executor_(other.executor_),
-          is_native_(other.is_native_)
-      {}
+  private:
+    basic_wheel_timer* timer_;
+  };
 
-      /// Cancels what is pending here, then takes over.
-      basic_wheel_timer& operator=(basic_wheel_timer&& other)
-      {
-        waits_ = std::move(other.waits_);
-        executor_ = other.executor_;
-        is_native_ = other.is_native_;
-        return *this;
-      }
-
-      template <class OtherExecutor>
-        requires std::convertible_to<OtherExecutor, Executor> basic_wheel_timer(
-          basic_wheel_timer<OtherExecutor>&& other)
-          : waits_(std::move(other.waits_)),
-            executor_(other.executor_),
-            is_native_(other.is_native_)
-        {}
-
-        template <class OtherExecutor>
-        requires std::convertible_to<OtherExecutor, Executor> basic_wheel_timer& operator=(
-          basic_wheel_timer<OtherExecutor>&& other)
-        {
-          return *this = basic_wheel_timer(std::move(other));
-        }
-
-        /// Cancels what is pending.
-        ~basic_wheel_timer() = default;
-
-        [[nodiscard]] executor_type get_executor() const noexcept
-        {
-          return executor_;
-        }
-
-        /// Cancels all pending waits: they complete with operation_aborted. Returns how many. Waits
-        /// that have expired complete with success, even if their handlers are yet to be called.
-        std::size_t cancel() noexcept
-        {
-          return waits_.cancel();
-        }
-
-        /// Cancels the oldest pending wait. Returns how many that were, 0 or 1.
-        std::size_t cancel_one() noexcept
-        {
-          return waits_.cancel_one();
-        }
-
-        /// When the timer expires, or expired.
-        [[nodiscard]] time_point expiry() const noexcept
-        {
-          return waits_.expiry();
-        }
-
-        /// Sets the expiry and cancels all pending waits. Returns how many.
-        std::size_t expires_at(const time_point& deadline) noexcept
-        {
-          return waits_.expires_at(deadline);
-        }
-
-        /// Sets the expiry to `delay` from now and cancels all pending waits. Returns how many.
-        std::size_t expires_after(const duration& delay) noexcept
-        {
-          return waits_.expires_after(delay);
-        }
-
-        /// Blocks the calling thread until the expiry. Does not need the context to run.
-        void wait()
-        {
-          // In pieces: what a standard library makes of the last time point is not to be relied on.
-          constexpr duration piece = std::chrono::hours{1};
-          while (clock_type::now() < expiry())
-            std::this_thread::sleep_for(std::min(expiry() - clock_type::now(), piece));
-        }
-
-        /// The same; `ec` is cleared.
-        void wait(error_code& ec)
-        {
-          wait();
-          ec.clear();
-        }
-
-        /// Waits for the expiry.
-        ///
-        /// Completes at once, as if posted, if it has passed when it is set; never at
-        /// time_point::max(). Any number of waits may be pending; they complete in order.
-        ///
-        /// @param token  completion signature `void(error_code)`; the executor's default token, or
-        ///               asio::deferred.
-        /// Errors: success when the expiry has come, never before; operation_aborted if cancelled,
-        /// by
-        ///   cancel(), by a new expiry, by the timer's destruction or by the associated slot;
-        ///   wheel_errc::too_many_pending.
-        /// Executor: the handler's associated executor, or get_executor().
-        /// Cancellation: terminal, partial and total, from any thread, by the associated slot.
-        /// Exceptions: std::bad_alloc, and what posting to the context throws; nothing is started
-        /// then.
-        template <class Token = default_token_for<executor_type>>
-        auto async_wait(Token&& token = default_token_for<executor_type>())
-        {
-          return asio::async_initiate<Token, void(error_code)>(initiate_wait(*this), token);
-        }
-
-      private:
-        template <class>
-        friend class basic_wheel_timer;
-
-        class initiate_wait {
-        public:
-          using executor_type = Executor;
-
-          explicit initiate_wait(basic_wheel_timer& timer) noexcept : timer_(&timer) {}
-          [[nodiscard]] executor_type get_executor() const noexcept
-          {
-            return timer_->get_executor();
-          }
-
-          template <class Handler>
-          void operator()(Handler&& handler) const
-          {
-            basic_wheel_timer& timer = *timer_;
-            std::decay_t<Handler> h(std::forward<Handler>(handler));
-            launch_wait<timer_wait_op>(h, timer.waits_.shards().executor(), timer.executor_,
-                                       timer.is_native_,
-                                       [&](timer_wait_op& op) { timer.waits_.start(op); });
-          }
-
-        private:
-          basic_wheel_timer* timer_;
-        };
-
-        waits_of_timer waits_;
-        executor_type executor_;
-        bool is_native_;  ///< the executor is the wheel's own
+  waits_of_timer waits_;
+  executor_type executor_;
+  bool is_native_;  ///< the executor is the wheel's own
 };
 
 using wheel_timer = basic_wheel_timer<>;

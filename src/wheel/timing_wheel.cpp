@@ -111,7 +111,9 @@ tick timing_wheel::erase(wheel_entry& e) noexcept
   --size_;
   if (--c.live > 0) {
     // Null cells at the end can be handed out again.
-    while (c.cells[c.used - 1] == nullptr) --c.used;
+    if (cell == &c.cells[c.used - 1]) {
+      while (c.cells[c.used - 1] == nullptr) --c.used;
+    }
     return never;
   }
 
@@ -188,8 +190,16 @@ bool timing_wheel::empty() const noexcept
 void timing_wheel::advance(tick to) noexcept
 {
   assert(to >= now_ && to < never);
-  take_overdue();
   const tick before = now_;
+  if (next_tick() <= to) collect(to);
+  now_ = to;
+  // Horizons are multiples of a level-1 span at least, so they can move only when now leaves one.
+  if ((count(before) ^ count(to)) >> fan_bits_ != 0) raise_horizons();
+}
+
+void timing_wheel::collect(tick to) noexcept
+{
+  take_overdue();
   for (tick next = next_tick(); next <= to; next = next_tick()) {
     now_ = next;
     if (occupied_levels_ & 1) {
@@ -201,9 +211,6 @@ void timing_wheel::advance(tick to) noexcept
                 : overflow_slot());
     }
   }
-  now_ = to;
-  // Horizons are multiples of a level-1 span at least, so they can move only when now leaves one.
-  if (span_begin(before, fan_bits_) != span_begin(to, fan_bits_)) raise_horizons();
 }
 
 chunk_queue timing_wheel::detach(std::uint32_t slot) noexcept

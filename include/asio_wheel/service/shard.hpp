@@ -91,22 +91,23 @@ private:
   void post_ready() noexcept;
   void complete_ready();
 
+  // What a start and a cancel write is in one cache line, for the sake of threads that come here
+  // to cancel what was started by another.
   spin_lock mutex_;
   bool ready_posted_ = false;  ///< complete_ready() is on its way
   bool closed_ = false;
   std::uint64_t stamp_ = 0;  ///< of the latest start
-
-  shard_set& set_;
-  timing_wheel wheel_;
-  wait_queue ready_;  ///< waits that ended without expiring
-
   std::uint64_t started_ = 0;
-  std::uint64_t expired_ = 0;
   std::uint64_t cancelled_ = 0;
+  wait_queue ready_;  ///< waits that ended without expiring
+  shard_set& set_;
+
+  timing_wheel wheel_;
+
+  std::uint64_t expired_ = 0;
   std::uint64_t rejected_ = 0;
   std::uint64_t destroyed_ = 0;  ///< while pending, with the context
   log2_histogram lateness_;
-
   task_memory ready_memory_;
 };
 

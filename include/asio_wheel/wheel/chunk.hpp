@@ -107,12 +107,12 @@ private:
 
   void grow(std::size_t n);
 
-  chunk* free_ = nullptr;   ///< given back, linked by `next`
+  chunk* free_ = nullptr;  ///< given back, linked by `next`
+  std::size_t taken_ = 0;
+  std::size_t capacity_ = 0;
   chunk* fresh_ = nullptr;  ///< never taken yet, up to fresh_end_
   chunk* fresh_end_ = nullptr;
   std::size_t next_slab_ = 0;  ///< the slab that follows when the fresh ones run out
-  std::size_t capacity_ = 0;
-  std::size_t taken_ = 0;
   std::pmr::memory_resource& memory_;
   std::pmr::vector<slab> slabs_;
 };

@@ -133,27 +133,28 @@ private:
   void mark_empty(std::uint32_t slot) noexcept;
   [[nodiscard]] tick wake_tick(std::uint32_t slot, tick due) const noexcept;
   [[nodiscard]] chunk_queue detach(std::uint32_t slot) noexcept;
+  void collect(tick to) noexcept;
   void take_overdue() noexcept;
   void cascade(std::uint32_t slot) noexcept;
   void raise_horizons() noexcept;
 
+  // What every insert and erase uses comes first, in two cache lines.
   unsigned slot_bits_;
   unsigned fan_bits_;
   unsigned levels_;
-
   tick now_{};
-  std::uint64_t occupied_levels_ = 0;           ///< bit k: level k has an occupied slot
+  std::uint64_t occupied_levels_ = 0;  ///< bit k: level k has an occupied slot
+  std::size_t size_ = 0;
+  std::vector<chunk_queue> slots_;
+  std::vector<std::uint64_t> occupied_;  ///< a bit for each slot of each level
+  chunk_pool pool_;
+
   std::array<tick, max_levels + 1> horizon_{};  ///< [k]: levels below k hold the ticks before it
   std::array<std::uint32_t, max_levels> occupied_slots_{};  ///< how many, by level
-  std::vector<std::uint64_t> occupied_;                     ///< a bit for each slot of each level
-  std::vector<chunk_queue> slots_;
 
   chunk_queue due_;
   std::size_t due_read_ = 0;  ///< cells of due_'s first chunk that were popped
-
-  std::size_t size_ = 0;
   std::uint64_t cascaded_ = 0;
-  chunk_pool pool_;
 };
 
 }  // namespace asio_wheel
