@@ -24,13 +24,14 @@ public:
   void next()
   {
     if (!on_) return;
-    timer_.expires_after(++round_ % 4 * 15us);
+    const int round = ++round_;  // the next one may begin before this one is at its end
+    timer_.expires_after(round % 4 * 15us);
     timer_.async_wait([this, entry = balance_.wait()](asio_wheel::error_code ec) {
       entry(ec);
       next();
     });
-    c_.wheel.async_wait(round_ % 3 * 20us, balance_.wait());
-    if (round_ % 3 == 0) {
+    c_.wheel.async_wait(round % 3 * 20us, balance_.wait());
+    if (round % 3 == 0) {
       boost::asio::post(c_.context, [this] { balance_.cancelled(timer_.cancel()); });
     }
   }
