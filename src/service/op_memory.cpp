@@ -105,21 +105,21 @@ void unload(std::size_t size_class, std::size_t n) noexcept
 
 /// Empties the magazines when their thread ends.
 struct thread_end {
-  bool passed = false;
+  /// A first use makes sure that the destructor will run.
+  void await() const noexcept {}
 
   ~thread_end()
   {
     for (std::size_t c = 0; c < classes; ++c) {
       while (magazines[c].count > 0) unload(c, std::min(magazines[c].count, batch_size));
     }
-    passed = true;
   }
 };
 thread_local thread_end this_thread_end;
 
 void reload(std::size_t size_class)
 {
-  (void)this_thread_end.passed;  // a first use makes sure that its destructor will run
+  this_thread_end.await();
   magazine& m = magazines[size_class];
   m.first = depots[size_class].take((size_class + 1) * line);
   // A batch from a thread that ended may be shorter.
@@ -156,6 +156,7 @@ void deallocate_op(void* p, std::size_t size) noexcept
   if (!recycle || size > largest) return ::operator delete(p);
   const std::size_t c = class_of(size);
   magazine& m = magazines[c];
+  if (m.count == 0) this_thread_end.await();
   m.first = ::new (p) block{m.first, nullptr};
   if (++m.count >= 2 * batch_size) unload(c, batch_size);
 }

@@ -29,13 +29,22 @@ void shard::file(wait_op& op, tick when)
   }
 }
 
-wait_op& shard::pop_expired() noexcept
+wait_op& shard::pop_expired(std::chrono::nanoseconds late) noexcept
 {
-  wait_op& op = static_cast<wait_op&>(*wheel_.pop_due());
+  ++expired_;
+  lateness_.add(late);
+  return static_cast<wait_op&>(*wheel_.pop_due());
+}
+
+void shard::expire(wait_op& op) noexcept
+{
   detach(op, true);
   op.outcome_ = static_cast<std::uint8_t>(wait_outcome::expired);
-  ++expired_;
-  return op;
+}
+
+void shard::prefetch_ties(const wait_op& op) noexcept
+{
+  if (op.of_timer_) waits_of_timer::prefetch_owner(static_cast<const timer_wait_op&>(op));
 }
 
 tick shard::cancel(wait_op& op) noexcept

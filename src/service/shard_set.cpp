@@ -58,12 +58,12 @@ shard& shard_set::local() noexcept
 
 void shard_set::start(wait_op& op, duration delay)
 {
-  start(op, clock_.tick_for(clock_.deadline_after(delay), delay <= duration::zero()));
+  start(op, clock_.tick_for(clock_.deadline_after(delay), delay));
 }
 
 void shard_set::start(wait_op& op, time_point deadline)
 {
-  start(op, clock_.tick_for(deadline, deadline <= clock_.now()));
+  start(op, clock_.tick_for(deadline));
 }
 
 void shard_set::start(wait_op& op, tick when)
@@ -166,9 +166,13 @@ bool shard_set::take_expired(batch& waits)
       if (op && (!first || shard::expires_before(*op, *first->front_expired()))) first = &s;
     }
     if (!first) break;
-    wait_op& op = first->pop_expired();
-    first->count_lateness(now - clock_.time_of(op.due()));
-    waits.push(op);
+    waits.push(first->pop_expired(now - clock_.time_of(first->front_expired()->due())));
+  }
+  // In a second round, so that the timers they belong to can be prefetched.
+  constexpr std::size_t ahead = 8;
+  for (std::size_t i = unfinished; i < waits.size(); ++i) {
+    if (i + ahead < waits.size()) shard::prefetch_ties(waits[i + ahead]);
+    shard::expire(waits[i]);
   }
   count_ended(waits.size() - unfinished);
 

@@ -76,8 +76,7 @@ time_point waits_of_timer::expiry() const noexcept
 
 std::size_t waits_of_timer::expires_at(time_point deadline) noexcept
 {
-  const wheel_clock& clock = shards().clock();
-  return set_expiry(deadline, clock.tick_for(deadline, deadline <= clock.now()));
+  return set_expiry(deadline, shards().clock().tick_for(deadline));
 }
 
 std::size_t waits_of_timer::expires_after(duration delay) noexcept
@@ -85,7 +84,7 @@ std::size_t waits_of_timer::expires_after(duration delay) noexcept
   prefetch_waits();
   const wheel_clock& clock = shards().clock();
   const time_point deadline = clock.deadline_after(delay);
-  return set_expiry(deadline, clock.tick_for(deadline, delay <= duration::zero()));
+  return set_expiry(deadline, clock.tick_for(deadline, delay));
 }
 
 std::size_t waits_of_timer::set_expiry(time_point deadline, tick when) noexcept
@@ -169,6 +168,11 @@ void waits_of_timer::forget(timer_wait_op& op, bool expired) noexcept
     each = following;
   }
   owner.tail_ = nullptr;
+}
+
+void waits_of_timer::prefetch_owner(const timer_wait_op& op) noexcept
+{
+  prefetch(reinterpret_cast<const void*>(op.next_ & ~std::uintptr_t{1}));
 }
 
 timer_wait_op* waits_of_timer::next(const timer_wait_op& op) noexcept

@@ -44,16 +44,18 @@ time_point coarse_now() noexcept
 
 }  // namespace
 
-wheel_clock::wheel_clock(clock_source source, nanoseconds tick)
+wheel_clock::wheel_clock(clock_source source, nanoseconds tick_length)
   : origin_(clock_type::now()),
-    tick_ns_(static_cast<std::uint64_t>(tick.count())),
+    tick_ns_(static_cast<std::uint64_t>(tick_length.count())),
+    last_{static_cast<std::uint64_t>((time_point::max() - origin_).count()) / tick_ns_},
     coarse_grain_(source == clock_source::coarse ? coarse_grain() : duration{})
 {}
 
 time_point wheel_clock::deadline_after(duration delay) const noexcept
 {
-  const time_point start =
-    coarse_grain_ == duration{} ? clock_type::now() : coarse_now() + coarse_grain_;
+  // One that is over at once must not lie ahead of now(), as a coarse start does.
+  const bool coarse = coarse_grain_ != duration{} && delay > duration::zero();
+  const time_point start = coarse ? coarse_now() + coarse_grain_ : clock_type::now();
   // Readings are positive, so only a positive delay can overflow.
   return delay < time_point::max() - start ? start + delay : time_point::max();
 }
@@ -77,10 +79,16 @@ tick wheel_clock::tick_floor(time_point t) const noexcept
   return tick{since_origin(t) / tick_ns_};
 }
 
+tick wheel_clock::tick_for(time_point deadline) const noexcept
+{
+  const tick up = tick_ceil(deadline);
+  const time_point present = now();
+  return deadline > present ? up : std::min(up, tick_floor(present));
+}
+
 time_point wheel_clock::time_of(tick t) const noexcept
 {
-  const auto room = static_cast<std::uint64_t>((time_point::max() - origin_).count());
-  if (count(t) > room / tick_ns_) return time_point::max();
+  if (t > last_) return time_point::max();
   return origin_ + duration{static_cast<duration::rep>(count(t) * tick_ns_)};
 }
 

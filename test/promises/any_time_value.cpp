@@ -12,8 +12,6 @@ using namespace asio_wheel;
 using namespace std::chrono_literals;
 using support::context_with_wheel;
 using support::outcome;
-using duration = wheel_timer_service::duration;
-using time_point = wheel_timer_service::time_point;
 
 namespace {
 

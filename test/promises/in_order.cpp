@@ -15,7 +15,6 @@ namespace asio = boost::asio;
 using namespace asio_wheel;
 using namespace std::chrono_literals;
 using support::context_with_wheel;
-using time_point = wheel_timer_service::time_point;
 
 namespace {
 
@@ -91,10 +90,22 @@ BOOST_AUTO_TEST_CASE(waits_of_one_deadline_complete_as_started)
   constexpr std::size_t many = 1000;
   context_with_wheel c;
   arrival arrived;
-  const auto deadline = c.wheel.now() + 5ms;
+  const auto deadline = c.wheel.now() + 30ms;
   for (std::size_t i = 0; i < many; ++i) c.wheel.async_wait(deadline, arrived.note(i));
   support::run_to_end(c.context);
   BOOST_TEST(arrived.is_sequence_of(many));
+}
+
+BOOST_AUTO_TEST_CASE(a_late_start_does_not_overtake_its_own_deadline)
+{
+  context_with_wheel c;
+  arrival arrived;
+  const auto deadline = c.wheel.now() + 1ms;
+  c.wheel.async_wait(deadline, arrived.note(0));
+  std::this_thread::sleep_until(deadline + 5ms);  // Nobody runs the context meanwhile.
+  c.wheel.async_wait(deadline, arrived.note(1));
+  support::run_to_end(c.context);
+  BOOST_TEST(arrived.is_sequence_of(2));
 }
 
 BOOST_AUTO_TEST_CASE(past_waits_complete_as_started)
@@ -136,7 +147,7 @@ BOOST_AUTO_TEST_CASE(timers_and_plain_waits_share_one_order)
   constexpr std::size_t many = 200;
   context_with_wheel c;
   arrival arrived;
-  const auto deadline = c.wheel.now() + 5ms;
+  const auto deadline = c.wheel.now() + 30ms;
   std::deque<wheel_timer> timers;
   for (std::size_t i = 0; i < many; ++i) {
     if (i % 2 == 0) {

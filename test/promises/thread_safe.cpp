@@ -85,6 +85,8 @@ BOOST_AUTO_TEST_CASE(all_the_service_can_do_may_be_done_at_once)
   books b;
   std::atomic<std::size_t> cancelled = 0;
   std::atomic<int> contradictions = 0;
+  // pending() adds up one shard after the other, while waits end here and start there.
+  const std::size_t most_seen = c.wheel.options().shards * options.max_pending;
   {
     running_threads loops(c.context, 2);
     in_threads(4, [&](int t) {
@@ -96,7 +98,7 @@ BOOST_AUTO_TEST_CASE(all_the_service_can_do_may_be_done_at_once)
           const auto stats = c.wheel.stats();
           if (stats.started < stats.expired + stats.cancelled) ++contradictions;
         }
-        if (t == 2 && i % 16 == 0 && c.wheel.pending() > options.max_pending) ++contradictions;
+        if (t == 2 && i % 16 == 0 && c.wheel.pending() > most_seen) ++contradictions;
       }
     });
   }

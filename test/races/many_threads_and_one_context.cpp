@@ -24,16 +24,17 @@ public:
   void next()
   {
     if (!on_) return;
-    const int round = ++round_;  // the next one may begin before this one is at its end
+    const int round = ++round_;
+    c_.wheel.async_wait(round % 3 * 20us, balance_.wait());
     timer_.expires_after(round % 4 * 15us);
+    if (round % 3 == 0) {
+      boost::asio::post(c_.context, [this] { balance_.cancelled(timer_.cancel()); });
+    }
+    // Last of all: the next round may begin in another thread before this function ends.
     timer_.async_wait([this, entry = balance_.wait()](asio_wheel::error_code ec) {
       entry(ec);
       next();
     });
-    c_.wheel.async_wait(round % 3 * 20us, balance_.wait());
-    if (round % 3 == 0) {
-      boost::asio::post(c_.context, [this] { balance_.cancelled(timer_.cancel()); });
-    }
   }
 
 private:

@@ -18,6 +18,7 @@ public:
   [[nodiscard]] bool full() const noexcept { return size_ == ops_.size(); }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   void push(wait_op& op) noexcept { ops_[size_++] = &op; }
+  [[nodiscard]] wait_op& operator[](std::size_t i) const noexcept { return *ops_[i]; }
 
   /// Completes the waits in order. If a handler throws, those after it are handed to
   /// `put_back(wait_queue&)` before the exception goes on its way.

@@ -47,15 +47,19 @@ public:
   /// A wait that is pending; nullptr if there is none.
   [[nodiscard]] wait_op* front() noexcept { return static_cast<wait_op*>(wheel_.front()); }
 
-  /// Moves the wheel to `now`. What is due by then waits to be taken by pop_expired().
+  /// Moves the wheel to `now`. What is due by then waits for pop_expired(), and that for expire().
   void advance(tick now) noexcept { wheel_.advance(now); }
   [[nodiscard]] bool has_expired() const noexcept { return wheel_.has_due(); }
   [[nodiscard]] wait_op* front_expired() noexcept
   {
     return static_cast<wait_op*>(wheel_.front_due());
   }
-  wait_op& pop_expired() noexcept;
-  void count_lateness(std::chrono::nanoseconds late) noexcept { lateness_.add(late); }
+  [[nodiscard]] wait_op& pop_expired(std::chrono::nanoseconds late) noexcept;
+
+  /// Cuts an expired wait's ties. Of any shard, if that is locked; so that it can be asked for
+  /// ahead of time what is needed to do so.
+  static void expire(wait_op& op) noexcept;
+  static void prefetch_ties(const wait_op& op) noexcept;
 
   [[nodiscard]] bool idle() const noexcept { return wheel_.empty(); }
   [[nodiscard]] tick next_tick() const noexcept { return wheel_.next_tick(); }

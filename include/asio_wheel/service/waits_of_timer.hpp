@@ -45,7 +45,10 @@ public:
 
   /// Takes a wait out of the list it is in, if any. Expired waits take all the others along.
   /// Requires the lock of its shard.
-  static void forget(timer_wait_op& op, bool expired = false) noexcept;
+  static void forget(timer_wait_op& op, bool expired) noexcept;
+
+  /// Asks for what forget() needs: the timer, or the next wait in its list.
+  static void prefetch_owner(const timer_wait_op& op) noexcept;
 
 private:
   /// A critical section on the timer's shard, whichever that is.

@@ -19,7 +19,7 @@ using duration = clock_type::duration;
 /// a wait early.
 class wheel_clock {
 public:
-  wheel_clock(clock_source source, std::chrono::nanoseconds tick);
+  wheel_clock(clock_source source, std::chrono::nanoseconds tick_length);
 
   [[nodiscard]] time_point now() const noexcept { return clock_type::now(); }
 
@@ -33,11 +33,15 @@ public:
   /// The last tick that is not after `t`.
   [[nodiscard]] tick tick_floor(time_point t) const noexcept;
 
-  /// The tick to file a deadline under. One that is known to have passed rounds down, so that it
-  /// is due at once and yet behind all that was due before it.
-  [[nodiscard]] tick tick_for(time_point deadline, bool has_passed) const noexcept
+  /// The tick to file a deadline under: the first that is not before it, unless the deadline has
+  /// passed and that tick has not. Then it is the present one, so that the wait is due at once and
+  /// yet behind all that was due before.
+  [[nodiscard]] tick tick_for(time_point deadline) const noexcept;
+
+  /// The same for a deadline that `delay` led to, which spares a look at the clock.
+  [[nodiscard]] tick tick_for(time_point deadline, duration delay) const noexcept
   {
-    return has_passed ? tick_floor(deadline) : tick_ceil(deadline);
+    return delay > duration::zero() ? tick_ceil(deadline) : tick_for(deadline);
   }
 
   /// When a tick begins; time_point::max() if that is beyond all time points.
@@ -48,6 +52,7 @@ private:
 
   time_point origin_;
   std::uint64_t tick_ns_;
+  tick last_;                ///< that begins at a time point
   duration coarse_grain_{};  ///< zero: the clock is read precisely
 };
 

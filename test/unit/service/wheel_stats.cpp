@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(tell_the_largest_batch)
 {
   context_with_wheel c;
   outcome ignored;
-  const auto deadline = c.wheel.now() + 5ms;
+  const auto deadline = c.wheel.now() + 30ms;
   for (int i = 0; i < 300; ++i) c.wheel.async_wait(deadline, ignored.recorder());
   support::run_to_end(c.context);
   c.wheel.async_wait(1ms, ignored.recorder());
