@@ -16,8 +16,8 @@
 #include <boost/asio/execution_context.hpp>
 #include <boost/asio/io_context.hpp>
 
-#include <concepts>
 #include <cstddef>
+#include <type_traits>
 #include <utility>
 
 namespace asio_wheel {
