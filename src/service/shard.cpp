@@ -169,6 +169,7 @@ void shard_section::cancel(wait_op& op) noexcept
 
 void shard_section::reject(wait_op& op) noexcept
 {
+  shard::drop_link(op);
   ++shard_.rejected_;
   shard_.make_ready(op, wait_outcome::rejected);
 }

@@ -1,5 +1,8 @@
 // The service's own members: pending, cancel_all, now, get_executor, the limit and its life.
 #include <array>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/test/unit_test.hpp>
@@ -182,6 +185,19 @@ BOOST_AUTO_TEST_CASE(has_room_again_after_an_expiry_and_after_a_cancel)
   BOOST_TEST(expired.succeeded());
   BOOST_TEST(cancelled.aborted());
   BOOST_TEST(last.succeeded());
+}
+
+BOOST_AUTO_TEST_CASE(refused_wait_lets_go_of_its_cancellation_slot)
+{
+  asio::cancellation_signal signal;
+  outcome refused;
+  {
+    context_with_wheel c(support::with_limit(1));
+    c.wheel.async_wait(1h, asio::detached);
+    c.wheel.async_wait(1h, asio::bind_cancellation_slot(signal.slot(), refused.recorder()));
+    signal.slot().clear();  // and the context goes with the refusal still to be delivered
+  }
+  BOOST_TEST(refused.calls == 0);
 }
 
 BOOST_AUTO_TEST_CASE(lets_a_refused_handler_try_again)
