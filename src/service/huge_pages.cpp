@@ -35,7 +35,7 @@ class resource final : public std::pmr::memory_resource {
 
   void do_deallocate(void* p, std::size_t size, std::size_t alignment) override
   {
-    ::operator delete(p, size, aligned(size, alignment));
+    ::operator delete(p, aligned(size, alignment));
   }
 
   bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }

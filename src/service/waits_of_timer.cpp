@@ -21,7 +21,8 @@ private:
     for (;;) {
       shard* const s = timer.shard_.load(std::memory_order_acquire);
       s->lock();
-      if (s == timer.shard_.load(std::memory_order_relaxed)) return *s;
+      // Acquires again: the timer may have been away, and back, with its waits changed there.
+      if (s == timer.shard_.load(std::memory_order_acquire)) return *s;
       s->unlock();
     }
   }
