@@ -2,6 +2,7 @@
 // <boost/test/unit_test.hpp>.
 #include <boost/test/unit_test.hpp>
 
-int main(int argc, char* argv[]) {
+int main(int argc, char* argv[])
+{
   return boost::unit_test::unit_test_main([] { return true; }, argc, argv);
 }

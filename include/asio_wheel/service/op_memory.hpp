@@ -7,7 +7,7 @@
 
 namespace asio_wheel {
 
-/// `size` bytes, aligned to a cache line. Throws std::bad_alloc.
+/// `size` bytes, in cache lines of their own unless the wait is a large one. Throws std::bad_alloc.
 [[nodiscard]] ASIO_WHEEL_EXPORT void* allocate_op(std::size_t size);
 ASIO_WHEEL_EXPORT void deallocate_op(void* p, std::size_t size) noexcept;
 
