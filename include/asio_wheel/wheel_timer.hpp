@@ -2,6 +2,7 @@
 #pragma once
 
 #include <asio_wheel/service/asio.hpp>
+#include <asio_wheel/service/timer_executor.hpp>
 #include <asio_wheel/service/wait_handler.hpp>
 #include <asio_wheel/service/waits_of_timer.hpp>
 #include <asio_wheel/service/wheel_timer_service.hpp>
@@ -73,8 +74,7 @@ public:
   /// A timer on a given wheel that calls handlers through `ex`.
   basic_wheel_timer(wheel_timer_service& wheel, const executor_type& ex)
     : waits_(wheel.shards()),
-      executor_(ex),
-      is_native_(is_native(ex, wheel.shards().executor()))
+      executor_(ex, wheel.shards().executor())
   {}
 
   /// The same, expiring at `deadline` or after `delay`.
@@ -92,8 +92,7 @@ public:
   /// Takes over the other timer's expiry and its pending waits.
   basic_wheel_timer(basic_wheel_timer&& other)
     : waits_(std::move(other.waits_)),
-      executor_(other.executor_),
-      is_native_(other.is_native_)
+      executor_(other.executor_)
   {}
 
   /// Cancels what is pending here, then takes over.
@@ -101,15 +100,13 @@ public:
   {
     waits_ = std::move(other.waits_);
     executor_ = other.executor_;
-    is_native_ = other.is_native_;
     return *this;
   }
 
   template <std::convertible_to<Executor> OtherExecutor>
   basic_wheel_timer(basic_wheel_timer<OtherExecutor>&& other)
     : waits_(std::move(other.waits_)),
-      executor_(other.executor_),
-      is_native_(other.is_native_)
+      executor_(other.get_executor(), native())
   {}
 
   template <std::convertible_to<Executor> OtherExecutor>
@@ -121,7 +118,10 @@ public:
   /// Cancels what is pending.
   ~basic_wheel_timer() = default;
 
-  [[nodiscard]] const executor_type& get_executor() const noexcept { return executor_; }
+  [[nodiscard]] const executor_type& get_executor() const noexcept
+  {
+    return executor_.get(native());
+  }
 
   /// Cancels all pending waits: they complete with operation_aborted. Returns how many. Waits
   /// that have expired complete with success, even if their handlers are yet to be called.
@@ -193,8 +193,8 @@ private:
     {
       basic_wheel_timer& timer = *timer_;
       std::decay_t<Handler> h(std::forward<Handler>(handler));
-      launch_wait<timer_wait_op>(h, timer.waits_.shards().executor(), timer.executor_,
-                                 timer.is_native_,
+      launch_wait<timer_wait_op>(h, timer.native(), timer.get_executor(),
+                                 timer.executor_.is_native_to_wheel(),
                                  [&](timer_wait_op& op) { timer.waits_.start(op); });
     }
 
@@ -202,9 +202,13 @@ private:
     basic_wheel_timer* timer_;
   };
 
+  [[nodiscard]] const asio::any_io_executor& native() const noexcept
+  {
+    return waits_.shards().executor();
+  }
+
   waits_of_timer waits_;
-  executor_type executor_;
-  bool is_native_;  ///< the executor is the wheel's own
+  timer_executor<executor_type> executor_;
 };
 
 using wheel_timer = basic_wheel_timer<>;

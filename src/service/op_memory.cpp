@@ -92,7 +92,7 @@ std::size_t class_of(std::size_t size) noexcept
 }
 
 /// Hands the first `n` blocks of a magazine to its depot; n <= batch_size.
-void unload(std::size_t size_class, std::size_t n) noexcept
+[[gnu::noinline, gnu::cold]] void unload(std::size_t size_class, std::size_t n) noexcept
 {
   magazine& m = magazines[size_class];
   block* const batch = m.first;
@@ -117,14 +117,22 @@ struct thread_end {
 };
 thread_local thread_end this_thread_end;
 
-void reload(std::size_t size_class)
+/// Fills an empty magazine and takes a block from it.
+[[gnu::noinline, gnu::cold]] void* allocate_from_depot(std::size_t size_class)
 {
   this_thread_end.await();
+  block* const batch = depots[size_class].take((size_class + 1) * line);
   magazine& m = magazines[size_class];
-  m.first = depots[size_class].take((size_class + 1) * line);
   // A batch from a thread that ended may be shorter.
-  m.count = 0;
-  for (const block* b = m.first; b; b = b->next) ++m.count;
+  for (const block* b = m.first = batch->next; b; b = b->next) ++m.count;
+  return batch;
+}
+
+/// Puts a block into an empty magazine.
+[[gnu::noinline, gnu::cold]] void deallocate_first(std::size_t size_class, void* p) noexcept
+{
+  this_thread_end.await();
+  magazines[size_class] = {::new (p) block{nullptr, nullptr}, 1};
 }
 
 // AddressSanitizer is to see each wait come and go.
@@ -145,10 +153,12 @@ constexpr bool recycle = true;
 void* allocate_op(std::size_t size)
 {
   if (!recycle || size > largest) return ::operator new(size);
-  magazine& m = magazines[class_of(size)];
-  if (!m.first) reload(class_of(size));
-  --m.count;
-  return std::exchange(m.first, m.first->next);
+  const std::size_t c = class_of(size);
+  magazine& m = magazines[c];
+  block* const b = m.first;
+  if (!b) return allocate_from_depot(c);
+  m = {b->next, m.count - 1};
+  return b;
 }
 
 void deallocate_op(void* p, std::size_t size) noexcept
@@ -156,9 +166,9 @@ void deallocate_op(void* p, std::size_t size) noexcept
   if (!recycle || size > largest) return ::operator delete(p);
   const std::size_t c = class_of(size);
   magazine& m = magazines[c];
-  if (m.count == 0) this_thread_end.await();
-  m.first = ::new (p) block{m.first, nullptr};
-  if (++m.count >= 2 * batch_size) unload(c, batch_size);
+  if (m.count == 0) return deallocate_first(c, p);
+  m = {::new (p) block{m.first, nullptr}, m.count + 1};
+  if (m.count >= 2 * batch_size) unload(c, batch_size);
 }
 
 }  // namespace asio_wheel

@@ -47,13 +47,35 @@ void shard::prefetch_ties(const wait_op& op) noexcept
   if (op.of_timer_) waits_of_timer::prefetch_owner(static_cast<const timer_wait_op&>(op));
 }
 
-tick shard::cancel(wait_op& op) noexcept
+void shard::cancel(wait_op& op) noexcept
 {
-  const tick unneeded = wheel_.erase(op);
+  settle();
   detach(op, false);
   ++cancelled_;
+  take_out(op);
+}
+
+void shard::cancel_later(timer_wait_op& op) noexcept
+{
+  if (put_off_count_ == put_off_.size()) settle();
+  put_off_[put_off_count_++] = &op;
+  ++cancelled_;
+}
+
+void shard::settle() noexcept
+{
+  for (std::size_t i = 0; i < put_off_count_; ++i) {
+    drop_link(*put_off_[i]);
+    waits_of_timer::cut(*put_off_[i]);
+    take_out(*put_off_[i]);
+  }
+  put_off_count_ = 0;
+}
+
+void shard::take_out(wait_op& op) noexcept
+{
+  if (const auto unneeded = wheel_.erase(op)) unneeded_ = std::min(unneeded_, *unneeded);
   make_ready(op, wait_outcome::cancelled);
-  return unneeded;
 }
 
 void shard::make_ready(wait_op& op, wait_outcome outcome) noexcept
@@ -86,6 +108,7 @@ void shard::detach(wait_op& op, bool expired) noexcept
 
 void shard::close(wait_queue& all) noexcept
 {
+  settle();
   closed_ = true;
   destroyed_ += pending();
   const auto take = [&](wait_op& op) {
@@ -130,11 +153,15 @@ void shard::complete_ready()
 {
   batch waits;
   bool more = false;
+  tick unneeded;
   {
     const std::lock_guard lock(*this);
+    settle();
     while (!waits.full() && !ready_.empty()) waits.push(static_cast<wait_op&>(*ready_.pop_front()));
     ready_posted_ = more = !ready_.empty();
+    unneeded = take_unneeded();
   }
+  if (unneeded != none) set_.forget_wakeup(unneeded);
   // Ahead of the handlers, so that another thread can take its share.
   if (more) post_ready();
 
@@ -148,27 +175,37 @@ void shard::complete_ready()
   });
 }
 
-shard_section::~shard_section()
+void shard_section::finish() noexcept
 {
-  const bool post = !shard_.ready_.empty() && !std::exchange(shard_.ready_posted_, true);
-  const bool idle = cancelled_ != 0 && shard_.wheel_.empty();
+  const bool ready = shard_.put_off_count_ != 0 || !shard_.ready_.empty();
+  const bool post = ready && !std::exchange(shard_.ready_posted_, true);
+  const tick unneeded = shard_.take_unneeded();
   shard_set& set = shard_.set_;
   shard_.unlock();
 
   if (destroyed_) destroyed_->complete(wait_outcome::destroyed);
   if (post) shard_.post_ready();
   if (cancelled_ != 0) set.count_ended(cancelled_);
-  if (idle || unneeded_ != never) set.forget_wakeup(idle ? tick{} : unneeded_);
+  if (unneeded != shard::none) set.forget_wakeup(unneeded);
 }
 
 void shard_section::cancel(wait_op& op) noexcept
 {
+  unfinished_ = true;
   ++cancelled_;
-  unneeded_ = std::min(unneeded_, shard_.cancel(op));
+  shard_.cancel(op);
+}
+
+void shard_section::cancel_later(timer_wait_op& op) noexcept
+{
+  unfinished_ = true;
+  ++cancelled_;
+  shard_.cancel_later(op);
 }
 
 void shard_section::reject(wait_op& op) noexcept
 {
+  unfinished_ = true;
   shard::drop_link(op);
   ++shard_.rejected_;
   shard_.make_ready(op, wait_outcome::rejected);
@@ -182,6 +219,7 @@ void cancel_link::operator()(asio::cancellation_type_t type)
   shard* const s = shard_.load(std::memory_order_acquire);
   if (!s || (type & any) == cancellation_type::none) return;
   shard_section section(*s);
+  s->settle();
   if (op_ && s->is_pending(*op_)) section.cancel(*op_);
 }
 

@@ -82,9 +82,11 @@ std::size_t waits_of_timer::expires_at(time_point deadline) noexcept
 
 std::size_t waits_of_timer::expires_after(duration delay) noexcept
 {
+  prefetch_self();
+  const auto early = wheel_clock::early_reading();
   prefetch_waits();
   const wheel_clock& clock = shards().clock();
-  const time_point deadline = clock.deadline_after(delay);
+  const time_point deadline = clock.deadline_after(delay, early);
   return set_expiry(deadline, clock.tick_for(deadline, delay));
 }
 
@@ -106,8 +108,13 @@ std::size_t waits_of_timer::cancel() noexcept
 std::size_t waits_of_timer::cancel_all(section& s) noexcept
 {
   timer_wait_op* op = head_.load(std::memory_order_relaxed);
+  if (!op) return 0;
   head_.store(nullptr, std::memory_order_relaxed);
-  tail_ = nullptr;
+  if (std::exchange(tail_, nullptr) == op &&
+      s.home().is_surely_pending(when_.load(std::memory_order_relaxed))) {
+    s.cancel_later(*op);
+    return 1;
+  }
   std::size_t n = 0;
   while (op) {
     timer_wait_op* const following = next(*op);
@@ -138,7 +145,8 @@ void waits_of_timer::start(timer_wait_op& op)
   // The timer may be gone as soon as the wait is filed; the context may not.
   shard_set& set = shards();
   set.prepare(when_.load(std::memory_order_relaxed));
-  move_home();
+  shard& local = set.local();
+  if (shard_.load(std::memory_order_relaxed) != &local) move_to(local);
   tick when;
   {
     section s(*this);
@@ -149,11 +157,9 @@ void waits_of_timer::start(timer_wait_op& op)
   set.confirm(when);
 }
 
-/// Takes a timer without waits to this thread's shard.
-void waits_of_timer::move_home() noexcept
+/// Takes a timer without waits to another shard.
+void waits_of_timer::move_to(shard& local) noexcept
 {
-  shard& local = shards().local();
-  if (shard_.load(std::memory_order_relaxed) == &local) return;
   const section s(*this);
   if (!head_) shard_.store(&local, std::memory_order_release);
 }
@@ -169,6 +175,11 @@ void waits_of_timer::forget(timer_wait_op& op, bool expired) noexcept
     each = following;
   }
   owner.tail_ = nullptr;
+}
+
+void waits_of_timer::cut(timer_wait_op& op) noexcept
+{
+  op.next_ = 0;
 }
 
 void waits_of_timer::prefetch_owner(const timer_wait_op& op) noexcept
@@ -188,13 +199,18 @@ waits_of_timer& waits_of_timer::owner_of(const timer_wait_op& op) noexcept
   return *reinterpret_cast<waits_of_timer*>(last->next_ & ~std::uintptr_t{1});
 }
 
-/// Asks for what a cancel will need, before it reads the clock and takes the lock: two cache
-/// misses behind the timer's own become half a one. The addresses may be those of a wait that is
+void waits_of_timer::prefetch_self() const noexcept
+{
+  prefetch(this);
+  prefetch(&expiry_);
+}
+
+/// Asks for what a cancel that is put off will need. The addresses may be those of a wait that is
 /// gone, which a prefetch does not mind.
 void waits_of_timer::prefetch_waits() const noexcept
 {
   prefetch(head_.load(std::memory_order_relaxed));
-  prefetch(cell_.load(std::memory_order_relaxed));
+  timing_wheel::prefetch_cell(cell_.load(std::memory_order_relaxed));
 }
 
 void waits_of_timer::append(timer_wait_op& op) noexcept

@@ -44,18 +44,25 @@ time_point coarse_now() noexcept
 
 }  // namespace
 
+constinit std::atomic<bool> wheel_clock::any_coarse_{false};
+
 wheel_clock::wheel_clock(clock_source source, nanoseconds tick_length)
   : origin_(clock_type::now()),
     tick_ns_(static_cast<std::uint64_t>(tick_length.count())),
     last_{static_cast<std::uint64_t>((time_point::max() - origin_).count()) / tick_ns_},
     coarse_grain_(source == clock_source::coarse ? coarse_grain() : duration{})
-{}
+{
+  if (coarse_grain_ != duration{}) any_coarse_ = true;
+}
 
-time_point wheel_clock::deadline_after(duration delay) const noexcept
+time_point wheel_clock::deadline_after(duration delay,
+                                       std::optional<time_point> early) const noexcept
 {
   // One that is over at once must not lie ahead of now(), as a coarse start does.
   const bool coarse = coarse_grain_ != duration{} && delay > duration::zero();
-  const time_point start = coarse ? coarse_now() + coarse_grain_ : clock_type::now();
+  const time_point start = coarse  ? coarse_now() + coarse_grain_
+                           : early ? *early
+                                   : clock_type::now();
   // Readings are positive, so only a positive delay can overflow.
   return delay < time_point::max() - start ? start + delay : time_point::max();
 }

@@ -91,38 +91,51 @@ void timing_wheel::insert(wheel_entry& e, tick when)
 
 void timing_wheel::file(wheel_entry& e, std::uint32_t slot) noexcept
 {
-  chunk_queue& queue = slots_[slot];
-  chunk* c = queue.tail;
-  if (!c || c->used == chunk::capacity) {
-    if (!c) mark_occupied(slot);
-    c = &pool_.take(slot);
-    queue.push_back(*c);
-  }
+  chunk* c = slots_[slot].tail;
+  if (!c || c->used == chunk::capacity) c = &open_chunk(slot);
   e.cell_ = &c->cells[c->used++];
   *e.cell_ = &e;
   ++c->live;
 }
 
-tick timing_wheel::erase(wheel_entry& e) noexcept
+/// A new last chunk for a slot.
+chunk& timing_wheel::open_chunk(std::uint32_t slot) noexcept
 {
-  wheel_entry** const cell = std::exchange(e.cell_, nullptr);
+  if (slots_[slot].empty()) mark_occupied(slot);
+  chunk& c = pool_.take(slot);
+  slots_[slot].push_back(c);
+  return c;
+}
+
+std::optional<tick> timing_wheel::erase(wheel_entry& e) noexcept
+{
+  wheel_entry** const cell = e.cell_;
   chunk& c = chunk::of(cell);
   *cell = nullptr;
   --size_;
-  if (--c.live > 0) {
-    // Null cells at the end can be handed out again.
-    if (cell == &c.cells[c.used - 1]) {
-      while (c.cells[c.used - 1] == nullptr) --c.used;
-    }
-    return never;
+  if (--c.live == 0) return close_chunk(c, e.due_);
+  // Null cells at the end can be handed out again.
+  if (cell == &c.cells[c.used - 1]) {
+    while (c.cells[c.used - 1] == nullptr) --c.used;
   }
+  return std::nullopt;
+}
 
+/// Takes away a chunk whose last live entry, due at `due`, was erased. Returns what erase() does.
+std::optional<tick> timing_wheel::close_chunk(chunk& c, tick due) noexcept
+{
   const std::uint32_t slot = c.slot;
   slots_[slot].unlink(c);
   pool_.give_back(c);
-  if (!slots_[slot].empty()) return never;
+  if (!slots_[slot].empty()) return std::nullopt;
   mark_empty(slot);
-  return wake_tick(slot, e.due_);
+  return wake_tick(slot, due);
+}
+
+void timing_wheel::prefetch_cell(const void* cell) noexcept
+{
+  prefetch(cell);
+  prefetch(&chunk::of(static_cast<wheel_entry* const*>(cell)));
 }
 
 void timing_wheel::mark_occupied(std::uint32_t slot) noexcept

@@ -114,7 +114,7 @@ BOOST_AUTO_TEST_CASE(a_stopped_context_picks_up_where_it_was)
 {
   context_with_wheel c;
   outcome wait;
-  c.wheel.async_wait(3ms, wait.recorder());
+  c.wheel.async_wait(100ms, wait.recorder());
   c.wheel.async_wait(1ms, [&](error_code) { c.context.stop(); });
   c.context.run();
   BOOST_TEST(wait.pending());

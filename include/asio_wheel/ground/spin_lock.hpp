@@ -30,7 +30,7 @@ public:
   void unlock() noexcept { taken_.store(false, std::memory_order_release); }
 
 private:
-  void lock_contended() noexcept
+  [[gnu::noinline, gnu::cold]] void lock_contended() noexcept
   {
     constexpr int spins = 64;
     do {

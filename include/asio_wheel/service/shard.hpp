@@ -9,10 +9,12 @@
 #include <asio_wheel/service/wheel_stats.hpp>
 #include <asio_wheel/wheel/timing_wheel.hpp>
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <utility>
 
 namespace asio_wheel {
 
@@ -45,10 +47,26 @@ public:
   [[nodiscard]] bool is_pending(const wait_op& op) const noexcept { return !wheel_.is_due(op); }
 
   /// A wait that is pending; nullptr if there is none.
-  [[nodiscard]] wait_op* front() noexcept { return static_cast<wait_op*>(wheel_.front()); }
+  [[nodiscard]] wait_op* front() noexcept
+  {
+    settle();
+    return static_cast<wait_op*>(wheel_.front());
+  }
+
+  /// The same for a wait that was filed under `when`, without a look at it. May say no of one that
+  /// is overdue.
+  [[nodiscard]] bool is_surely_pending(tick when) const noexcept { return when > wheel_.now(); }
+
+  /// Carries out the cancels that were put off.
+  void settle() noexcept;
 
   /// Moves the wheel to `now`. What is due by then waits for pop_expired(), and that for expire().
-  void advance(tick now) noexcept { wheel_.advance(now); }
+  void advance(tick now) noexcept
+  {
+    settle();
+    unneeded_ = none;
+    wheel_.advance(now);
+  }
   [[nodiscard]] bool has_expired() const noexcept { return wheel_.has_due(); }
   [[nodiscard]] wait_op* front_expired() noexcept
   {
@@ -89,11 +107,22 @@ private:
   static void drop_link(wait_op& op) noexcept;
   static void detach(wait_op& op, bool expired) noexcept;
 
-  [[nodiscard]] tick cancel(wait_op& op) noexcept;
+  void cancel(wait_op& op) noexcept;
+  void cancel_later(timer_wait_op& op) noexcept;
+  void take_out(wait_op& op) noexcept;
   void make_ready(wait_op& op, wait_outcome outcome) noexcept;
+
+  /// What the driver is to be told of since the last time; tick 0 if it need not wake up at all.
+  [[nodiscard]] tick take_unneeded() noexcept
+  {
+    if (unneeded_ != none && wheel_.empty()) unneeded_ = tick{};
+    return std::exchange(unneeded_, none);
+  }
 
   void post_ready() noexcept;
   void complete_ready();
+
+  static constexpr tick none{count(never) + 1};
 
   // What a start and a cancel write is in one cache line, for the sake of threads that come here
   // to cancel what was started by another.
@@ -105,6 +134,12 @@ private:
   std::uint64_t cancelled_ = 0;
   wait_queue ready_;  ///< waits that ended without expiring
   shard_set& set_;
+
+  /// Timers' waits that are cancelled, but for what has to be done to them and the wheel: by then,
+  /// the memory that takes, asked for in time, will have come.
+  std::array<timer_wait_op*, 16> put_off_;
+  std::size_t put_off_count_ = 0;
+  tick unneeded_ = none;  ///< the earliest tick that a cancelled wait alone was to be woken for
 
   timing_wheel wheel_;
 
@@ -123,22 +158,37 @@ public:
   shard_section(shard& s, std::adopt_lock_t) noexcept : shard_(s) {}
   shard_section(const shard_section&) = delete;
   shard_section& operator=(const shard_section&) = delete;
-  ~shard_section();
+  ~shard_section()
+  {
+    if (unfinished_)
+      finish();
+    else
+      shard_.unlock();
+  }
 
   /// Ends a pending wait with operation_aborted.
   void cancel(wait_op& op) noexcept;
+
+  /// The same for one whose timer has let go of it, without a look at it.
+  void cancel_later(timer_wait_op& op) noexcept;
 
   /// Refuses a wait that was not filed, with too_many_pending.
   void reject(wait_op& op) noexcept;
 
   /// Destroys a wait that was not filed. At most one in a section.
-  void destroy(wait_op& op) noexcept { destroyed_ = &op; }
+  void destroy(wait_op& op) noexcept
+  {
+    unfinished_ = true;
+    destroyed_ = &op;
+  }
 
 private:
+  void finish() noexcept;
+
   shard& shard_;
+  bool unfinished_ = false;  ///< something is left to be done
   wait_op* destroyed_ = nullptr;
   std::size_t cancelled_ = 0;
-  tick unneeded_ = never;  ///< the earliest tick that a cancelled wait alone was to be woken for
 };
 
 }  // namespace asio_wheel

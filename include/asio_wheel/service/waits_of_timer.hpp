@@ -47,6 +47,9 @@ public:
   /// Requires the lock of its shard.
   static void forget(timer_wait_op& op, bool expired) noexcept;
 
+  /// Takes note that the timer has let go of a wait.
+  static void cut(timer_wait_op& op) noexcept;
+
   /// Asks for what forget() needs: the timer, or the next wait in its list.
   static void prefetch_owner(const timer_wait_op& op) noexcept;
 
@@ -57,7 +60,7 @@ private:
   std::size_t set_expiry(time_point deadline, tick when) noexcept;
   std::size_t cancel_all(section& s) noexcept;
   void take_over(waits_of_timer& other) noexcept;
-  void move_home() noexcept;
+  void move_to(shard& local) noexcept;
 
   [[nodiscard]] std::uintptr_t end_mark() const noexcept
   {
@@ -65,6 +68,7 @@ private:
   }
   [[nodiscard]] static timer_wait_op* next(const timer_wait_op& op) noexcept;
   [[nodiscard]] static waits_of_timer& owner_of(const timer_wait_op& op) noexcept;
+  void prefetch_self() const noexcept;
   void prefetch_waits() const noexcept;
   void append(timer_wait_op& op) noexcept;
   void remove(timer_wait_op& op) noexcept;

@@ -4,7 +4,9 @@
 #include <asio_wheel/ground/tick.hpp>
 #include <asio_wheel/service/wheel_options.hpp>
 
+#include <atomic>
 #include <chrono>
+#include <optional>
 
 namespace asio_wheel {
 
@@ -25,7 +27,22 @@ public:
 
   /// The deadline `delay` from now. Counts from a reading that is not before now(), and after it
   /// by no more than the coarse clock's grain. Saturates: time_point::max() is never.
-  [[nodiscard]] time_point deadline_after(duration delay) const noexcept;
+  [[nodiscard]] time_point deadline_after(duration delay) const noexcept
+  {
+    return deadline_after(delay, std::nullopt);
+  }
+
+  /// The same, counted from a reading that was just taken, if it is of use to this clock.
+  [[nodiscard]] time_point deadline_after(duration delay,
+                                          std::optional<time_point> early) const noexcept;
+
+  /// A reading for whatever wheel it will turn out to be, so that time is read while the memory
+  /// comes that says so. Nothing if some wheel of the process would have no use for it.
+  [[nodiscard]] static std::optional<time_point> early_reading() noexcept
+  {
+    if (any_coarse_.load(std::memory_order_relaxed)) return std::nullopt;
+    return clock_type::now();
+  }
 
   /// The first tick that is not before `t`; `never` for time_point::max().
   [[nodiscard]] tick tick_ceil(time_point t) const noexcept;
@@ -49,6 +66,8 @@ public:
 
 private:
   [[nodiscard]] std::uint64_t since_origin(time_point t) const noexcept;
+
+  static constinit std::atomic<bool> any_coarse_;  ///< a coarse clock was ever made
 
   time_point origin_;
   std::uint64_t tick_ns_;

@@ -56,7 +56,7 @@ struct alignas(128) chunk {
   std::uint16_t live;  ///< of these, the ones that are not null
   wheel_entry* cells[capacity];
 
-  [[nodiscard]] static chunk& of(wheel_entry** cell) noexcept
+  [[nodiscard]] static chunk& of(wheel_entry* const* cell) noexcept
   {
     return *reinterpret_cast<chunk*>(reinterpret_cast<std::uintptr_t>(cell) &
                                      ~std::uintptr_t{sizeof(chunk) - 1});

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory_resource>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -69,10 +70,12 @@ public:
   /// Requires that `e` is not filed. Throws std::bad_alloc, with nothing changed.
   void insert(wheel_entry& e, tick when);
 
-  /// Takes out an entry that is filed and not yet due (see is_due). Returns the tick which
-  /// next_tick() could have named on account of its slot alone, if it was the last one there;
-  /// otherwise `never`.
-  tick erase(wheel_entry& e) noexcept;
+  /// Takes out an entry that is filed and not yet due (see is_due). If it was the last one in its
+  /// slot, returns the tick which next_tick() could have named on that slot's account.
+  std::optional<tick> erase(wheel_entry& e) noexcept;
+
+  /// Asks for what erase() needs, next to the entry itself, from what its cell() said once.
+  static void prefetch_cell(const void* cell) noexcept;
 
   /// Moves now to `to`, and what is due by then to the due queue: overdue entries first, then
   /// in the order of their ticks, then of their insertion. Requires to >= now().
@@ -129,6 +132,8 @@ private:
   [[nodiscard]] std::uint32_t never_slot() const noexcept { return overdue_slot() + 2; }
 
   void file(wheel_entry& e, std::uint32_t slot) noexcept;
+  [[nodiscard]] chunk& open_chunk(std::uint32_t slot) noexcept;
+  [[nodiscard]] std::optional<tick> close_chunk(chunk& c, tick due) noexcept;
   void mark_occupied(std::uint32_t slot) noexcept;
   void mark_empty(std::uint32_t slot) noexcept;
   [[nodiscard]] tick wake_tick(std::uint32_t slot, tick due) const noexcept;
