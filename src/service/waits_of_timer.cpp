@@ -96,6 +96,10 @@ std::size_t waits_of_timer::set_expiry(time_point deadline, tick when) noexcept
   const std::size_t n = cancel_all(s);
   expiry_ = deadline;
   when_.store(when, std::memory_order_relaxed);
+  // A wait is about to be started, no doubt; now that there is none, it can be here.
+  shard* const local = &shards().local();
+  if (&s.home() != local && !head_.load(std::memory_order_relaxed))
+    shard_.store(local, std::memory_order_release);
   return n;
 }
 
