@@ -114,10 +114,6 @@ std::optional<tick> timing_wheel::erase(wheel_entry& e) noexcept
   *cell = nullptr;
   --size_;
   if (--c.live == 0) return close_chunk(c, e.due_);
-  // Null cells at the end can be handed out again.
-  if (cell == &c.cells[c.used - 1]) {
-    while (c.cells[c.used - 1] == nullptr) --c.used;
-  }
   return std::nullopt;
 }
 
@@ -204,7 +200,7 @@ void timing_wheel::advance(tick to) noexcept
 {
   assert(to >= now_ && to < never);
   const tick before = now_;
-  if (next_tick() <= to) collect(to);
+  if (size_ != 0 && next_tick() <= to) collect(to);
   now_ = to;
   // Horizons are multiples of a level-1 span at least, so they can move only when now leaves one.
   if ((count(before) ^ count(to)) >> fan_bits_ != 0) raise_horizons();
