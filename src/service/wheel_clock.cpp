@@ -51,13 +51,15 @@ wheel_clock::wheel_clock(clock_source source, nanoseconds tick_length)
     coarse_grain_(source == clock_source::coarse ? coarse_grain() : duration{})
 {}
 
+time_point wheel_clock::start_of_delay() const noexcept
+{
+  return coarse_grain_ != duration{} ? coarse_now() + coarse_grain_ : now();
+}
+
 time_point wheel_clock::deadline_after(duration delay) const noexcept
 {
   // One that is over at once must not lie ahead of now(), as a coarse start does.
-  const bool coarse = coarse_grain_ != duration{} && delay > duration::zero();
-  const time_point start = coarse ? coarse_now() + coarse_grain_ : clock_type::now();
-  // Readings are positive, so only a positive delay can overflow.
-  return delay < time_point::max() - start ? start + delay : time_point::max();
+  return add(delay > duration::zero() ? start_of_delay() : now(), delay);
 }
 
 std::uint64_t wheel_clock::since_origin(time_point t) const noexcept

@@ -23,8 +23,18 @@ public:
 
   [[nodiscard]] time_point now() const noexcept { return clock_type::now(); }
 
-  /// The deadline `delay` from now. Counts from a reading that is not before now(), and after it
-  /// by no more than the coarse clock's grain. Saturates: time_point::max() is never.
+  /// Where a delay begins: a reading that is not before now(), and after it by no more than the
+  /// coarse clock's grain.
+  [[nodiscard]] time_point start_of_delay() const noexcept;
+
+  /// `start + delay`. Saturates: time_point::max() is never.
+  [[nodiscard]] static time_point add(time_point start, duration delay) noexcept
+  {
+    // Readings are positive, so only a positive delay can overflow.
+    return delay < time_point::max() - start ? start + delay : time_point::max();
+  }
+
+  /// The deadline `delay` from now, counted from start_of_delay().
   [[nodiscard]] time_point deadline_after(duration delay) const noexcept;
 
   /// The first tick that is not before `t`; `never` for time_point::max().
