@@ -65,12 +65,12 @@ void beating_waits::take_over(beating_waits& other) noexcept
 
 void beating_waits::sent() noexcept
 {
-  sent_.store(clock_->start_of_delay(), std::memory_order_relaxed);
+  sent_.store(wheel_clock::start_of_delay(clock_), std::memory_order_relaxed);
 }
 
 void beating_waits::received() noexcept
 {
-  received_.store(clock_->start_of_delay(), std::memory_order_relaxed);
+  received_.store(wheel_clock::start_of_delay(clock_), std::memory_order_relaxed);
 }
 
 time_point beating_waits::lost_at() const noexcept

@@ -51,7 +51,7 @@ void watched_waits::take_over(watched_waits& other) noexcept
 
 void watched_waits::touch() noexcept
 {
-  touched_.store(clock_->start_of_delay(), std::memory_order_relaxed);
+  touched_.store(wheel_clock::start_of_delay(clock_), std::memory_order_relaxed);
 }
 
 void watched_waits::set_timeout(duration timeout)

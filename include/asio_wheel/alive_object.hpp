@@ -4,35 +4,13 @@
 #include <asio_wheel/service/asio.hpp>
 #include <asio_wheel/service/lazy_waits.hpp>
 #include <asio_wheel/service/wait_handler.hpp>
-#include <asio_wheel/service/wheel_timer_service.hpp>
-#include <asio_wheel/use_wheel.hpp>
+#include <asio_wheel/wheel_place.hpp>
 
-#include <concepts>
 #include <cstddef>
 #include <type_traits>
 #include <utility>
 
 namespace asio_wheel {
-
-/// Where an object is made: a wheel, and the executor that calls its handlers. Converts from all
-/// that a wheel_timer can be made on.
-template <class Executor>
-struct wheel_place {
-  /// The wheel of the executor's context (see use_wheel).
-  template <std::convertible_to<Executor> OtherExecutor>
-  wheel_place(const OtherExecutor& ex) : wheel(use_wheel(ex)),
-                                         executor(ex)
-  {}
-  template <execution_context_type Context>
-  wheel_place(Context& context) : wheel(use_wheel(context)),
-                                  executor(context.get_executor())
-  {}
-  wheel_place(wheel_timer_service& w) : wheel(w), executor(w.get_executor()) {}
-  wheel_place(wheel_timer_service& w, const Executor& ex) : wheel(w), executor(ex) {}
-
-  wheel_timer_service& wheel;
-  Executor executor;
-};
 
 /// `Waits`, which are lazy_waits, on an executor.
 template <class Waits, class Executor>

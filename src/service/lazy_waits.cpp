@@ -6,7 +6,8 @@ namespace asio_wheel {
 void lazy_waits::start(timer_wait_op& op)
 {
   op.lazy_ = true;
-  waits_of_timer::start(op, [this] { return present_tick(); });
+  const tick guess = shards().clock().tick_ceil(deadline());
+  waits_of_timer::start(op, guess, [this] { return present_tick(); });
 }
 
 void lazy_waits::hasten() noexcept

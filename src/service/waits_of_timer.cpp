@@ -116,7 +116,8 @@ std::size_t waits_of_timer::cancel_one() noexcept
 
 void waits_of_timer::start(timer_wait_op& op)
 {
-  start(op, [this] { return when_.load(std::memory_order_relaxed); });
+  const auto when = [this] { return when_.load(std::memory_order_relaxed); };
+  start(op, when(), when);
 }
 
 /// Takes a timer without waits to this thread's shard.

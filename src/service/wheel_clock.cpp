@@ -2,6 +2,7 @@
 #include <asio_wheel/service/wheel_clock.hpp>
 
 #include <algorithm>
+#include <atomic>
 
 #if defined(__linux__)
 #include <ctime>
@@ -42,6 +43,13 @@ time_point coarse_now() noexcept
 }
 #endif
 
+/// How many clocks of each kind there are in the process.
+struct alignas(64) population {
+  std::atomic<int> precise;
+  std::atomic<int> coarse;
+};
+constinit population clocks{};
+
 }  // namespace
 
 wheel_clock::wheel_clock(clock_source source, nanoseconds tick_length)
@@ -49,11 +57,27 @@ wheel_clock::wheel_clock(clock_source source, nanoseconds tick_length)
     tick_ns_(static_cast<std::uint64_t>(tick_length.count())),
     last_{static_cast<std::uint64_t>((time_point::max() - origin_).count()) / tick_ns_},
     coarse_grain_(source == clock_source::coarse ? coarse_grain() : duration{})
-{}
+{
+  ++(coarse_grain_ != duration{} ? clocks.coarse : clocks.precise);
+}
+
+wheel_clock::~wheel_clock()
+{
+  --(coarse_grain_ != duration{} ? clocks.coarse : clocks.precise);
+}
 
 time_point wheel_clock::start_of_delay() const noexcept
 {
   return coarse_grain_ != duration{} ? coarse_now() + coarse_grain_ : now();
+}
+
+time_point wheel_clock::start_of_delay(const wheel_clock* const& clock) noexcept
+{
+  // Never wrong about the kind that `clock` is of: this one is counted.
+  if (clocks.coarse.load(std::memory_order_relaxed) == 0) return clock_type::now();
+  if (clocks.precise.load(std::memory_order_relaxed) != 0) return clock->start_of_delay();
+  static const duration grain = coarse_grain();
+  return coarse_now() + grain;
 }
 
 time_point wheel_clock::deadline_after(duration delay) const noexcept

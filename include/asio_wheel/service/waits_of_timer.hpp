@@ -60,10 +60,10 @@ protected:
   /// `s` is a section on `other`.
   void take_over(waits_of_timer& other, const section& s) noexcept;
 
-  /// Starts a wait under the tick that `when()` returns. Calls it twice: for a guess, and then in
-  /// the critical section.
+  /// Starts a wait under the tick that `when()` returns in the critical section; `guess` is what
+  /// that may well be.
   template <class When>
-  void start(timer_wait_op& op, When when);
+  void start(timer_wait_op& op, tick guess, When when);
 
   [[nodiscard]] static waits_of_timer& owner_of(const timer_wait_op& op) noexcept;
 
@@ -117,11 +117,11 @@ private:
 };
 
 template <class When>
-void waits_of_timer::start(timer_wait_op& op, When when)
+void waits_of_timer::start(timer_wait_op& op, tick guess, When when)
 {
   // The timer may be gone as soon as the wait is filed; the context may not.
   shard_set& set = shards();
-  set.prepare(when());
+  set.prepare(guess);
   move_home();
   tick filed;
   {

@@ -20,12 +20,20 @@ using duration = clock_type::duration;
 class wheel_clock {
 public:
   wheel_clock(clock_source source, std::chrono::nanoseconds tick_length);
+  wheel_clock(const wheel_clock&) = delete;
+  wheel_clock& operator=(const wheel_clock&) = delete;
+  ~wheel_clock();
 
   [[nodiscard]] time_point now() const noexcept { return clock_type::now(); }
 
   /// Where a delay begins: a reading that is not before now(), and after it by no more than the
   /// coarse clock's grain.
   [[nodiscard]] time_point start_of_delay() const noexcept;
+
+  /// The same of the clock that `clock` points to, for those who read it from cold memory: neither
+  /// the pointer nor the clock is looked at while all the clocks of the process are of one kind.
+  /// Reading the time waits for the loads before it, so a cache miss would cost more than all else.
+  [[nodiscard]] static time_point start_of_delay(const wheel_clock* const& clock) noexcept;
 
   /// `start + delay`. Saturates: time_point::max() is never.
   [[nodiscard]] static time_point add(time_point start, duration delay) noexcept
