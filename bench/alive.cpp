@@ -28,6 +28,15 @@ void make_wheel(asio::io_context& context, const options& o)
   asio_wheel::make_wheel(context, w);
 }
 
+// Brings an object into the cache.
+template <class Object>
+void read_all(const Object& object)
+{
+  const auto* bytes = reinterpret_cast<const volatile char*>(&object);
+  for (std::size_t at = 0; at < sizeof object; at += 64) static_cast<void>(bytes[at]);
+  static_cast<void>(bytes[sizeof object - 1]);
+}
+
 class watchdogs {
 public:
   watchdogs(const options& o, asio::io_context& context, nanoseconds timeout)
@@ -43,6 +52,7 @@ public:
     dogs_[i].async_expired([f](const error_code& ec) mutable { f(bool{ec}); });
   }
   void use(std::size_t i) { dogs_[i].touch(); }
+  void read(std::size_t i) { read_all(dogs_[i]); }
 
 private:
   std::vector<asio_wheel::wheel_watchdog> dogs_;
@@ -69,6 +79,7 @@ public:
     beats_[i].sent();
     beats_[i].received();
   }
+  void read(std::size_t i) { read_all(beats_[i]); }
 
 private:
   std::vector<asio_wheel::heartbeat> beats_;
@@ -94,6 +105,7 @@ public:
   {
     if (timers_[i].expires_after(timeout_) > 0) start(i, [](bool) {});
   }
+  void read(std::size_t i) { read_all(timers_[i]); }
 
 private:
   nanoseconds timeout_;
@@ -114,6 +126,7 @@ public:
   template <class Function>
   void start(std::size_t, Function)
   {}
+  void read(std::size_t) {}
   void use(std::size_t) { read_ = cpu_clock(id_).count(); }
 
 private:

@@ -43,10 +43,11 @@ time_point coarse_now() noexcept
 }
 #endif
 
-/// How many clocks of each kind there are in the process.
+/// How many clocks of each kind there are in the process, and the grain of the coarse ones.
 struct alignas(64) population {
   std::atomic<int> precise;
   std::atomic<int> coarse;
+  std::atomic<duration> grain;
 };
 constinit population clocks{};
 
@@ -58,6 +59,7 @@ wheel_clock::wheel_clock(clock_source source, nanoseconds tick_length)
     last_{static_cast<std::uint64_t>((time_point::max() - origin_).count()) / tick_ns_},
     coarse_grain_(source == clock_source::coarse ? coarse_grain() : duration{})
 {
+  if (coarse_grain_ != duration{}) clocks.grain.store(coarse_grain_, std::memory_order_relaxed);
   ++(coarse_grain_ != duration{} ? clocks.coarse : clocks.precise);
 }
 
@@ -76,8 +78,7 @@ time_point wheel_clock::start_of_delay(const wheel_clock* const& clock) noexcept
   // Never wrong about the kind that `clock` is of: this one is counted.
   if (clocks.coarse.load(std::memory_order_relaxed) == 0) return clock_type::now();
   if (clocks.precise.load(std::memory_order_relaxed) != 0) return clock->start_of_delay();
-  static const duration grain = coarse_grain();
-  return coarse_now() + grain;
+  return coarse_now() + clocks.grain.load(std::memory_order_relaxed);
 }
 
 time_point wheel_clock::deadline_after(duration delay) const noexcept
