@@ -30,7 +30,7 @@ void shard::file(wait_op& op, tick when)
   }
 }
 
-wait_op* shard::pop_expired(time_point now, tick& renewed) noexcept
+wait_op* shard::pop_expired(time_point now, std::optional<tick>& renewed) noexcept
 {
   auto& op = static_cast<wait_op&>(*wheel_.pop_due());
   const tick filed = op.due();
@@ -44,7 +44,7 @@ wait_op* shard::pop_expired(time_point now, tick& renewed) noexcept
   return &op;
 }
 
-bool shard::renew(wait_op& op, time_point now, tick& renewed) noexcept
+bool shard::renew(wait_op& op, time_point now, std::optional<tick>& renewed) noexcept
 {
   if (op.outcome() == wait_outcome::cancelled) return false;
   if (op.stamp_ <= last_unrenewed_) {
@@ -59,7 +59,7 @@ bool shard::renew(wait_op& op, time_point now, tick& renewed) noexcept
   }
   const tick when = set_.clock().tick_ceil(deadline);
   wheel_.insert(op, when);  // what was just popped left room for it
-  renewed = std::min(renewed, when);
+  renewed = std::min(renewed.value_or(when), when);
   return true;
 }
 

@@ -132,10 +132,10 @@ void shard_set::complete_expired()
 {
   expired_posted_ = false;
   batch waits;
-  tick renewed = never;
+  std::optional<tick> renewed;
   // Ahead of the handlers, so that another thread can take its share.
   if (take_expired(waits, renewed)) post_expired();
-  confirm(renewed);
+  if (renewed) confirm(*renewed);
 
   waits.complete([this](wait_queue& rest) {
     {
@@ -148,7 +148,7 @@ void shard_set::complete_expired()
 
 /// Fills `waits` with the first that expired, across all shards. Whether there are more.
 /// `renewed`: the earliest tick of those that were filed again instead.
-bool shard_set::take_expired(batch& waits, tick& renewed)
+bool shard_set::take_expired(batch& waits, std::optional<tick>& renewed)
 {
   const time_point now = clock_.now();
   const std::lock_guard lock(expired_mutex_);

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 
 namespace asio_wheel {
 
@@ -52,7 +53,7 @@ public:
   /// Files a lazy wait anew if it is not due and filed for later than `when`.
   void hasten(wait_op& op, tick when) noexcept;
 
-  /// Sees to it that no wait which is due now is filed again.
+  /// Sees to it that no wait which is due now is filed again; one that would be is cancelled.
   void end_renewals() noexcept { last_unrenewed_ = stamp_; }
 
   /// A wait that is pending; nullptr if there is none.
@@ -68,7 +69,7 @@ public:
 
   /// The next wait that is due. Nothing if it is a lazy one whose deadline has moved: that is filed
   /// again, and its tick noted if it is earlier than `renewed`.
-  [[nodiscard]] wait_op* pop_expired(time_point now, tick& renewed) noexcept;
+  [[nodiscard]] wait_op* pop_expired(time_point now, std::optional<tick>& renewed) noexcept;
 
   /// Cuts an expired wait's ties. Of any shard, if that is locked; so that it can be asked for
   /// ahead of time what is needed to do so.
@@ -103,7 +104,7 @@ private:
   static void drop_link(wait_op& op) noexcept;
   static void detach(wait_op& op, bool expired) noexcept;
 
-  [[nodiscard]] bool renew(wait_op& op, time_point now, tick& renewed) noexcept;
+  [[nodiscard]] bool renew(wait_op& op, time_point now, std::optional<tick>& renewed) noexcept;
   [[nodiscard]] tick cancel(wait_op& op) noexcept;
   void condemn(wait_op& op) noexcept;
   void make_ready(wait_op& op, wait_outcome outcome) noexcept;
