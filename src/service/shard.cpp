@@ -1,6 +1,7 @@
 // L2 service: filing and cancelling waits under a shard's lock.
 #include <asio_wheel/service/shard.hpp>
 
+#include <asio_wheel/service/lazy_waits.hpp>
 #include <asio_wheel/service/shard_set.hpp>
 #include <asio_wheel/service/waits_of_timer.hpp>
 
@@ -29,17 +30,50 @@ void shard::file(wait_op& op, tick when)
   }
 }
 
-wait_op& shard::pop_expired(std::chrono::nanoseconds late) noexcept
+wait_op* shard::pop_expired(time_point now, std::optional<tick>& renewed) noexcept
 {
-  ++expired_;
-  lateness_.add(late);
-  return static_cast<wait_op&>(*wheel_.pop_due());
+  auto& op = static_cast<wait_op&>(*wheel_.pop_due());
+  const tick filed = op.due();
+  if (op.lazy_ && renew(op, now, renewed)) return nullptr;
+  if (op.outcome() == wait_outcome::cancelled) {
+    ++cancelled_;
+  } else {
+    ++expired_;
+    lateness_.add(now - set_.clock().time_of(filed));
+  }
+  return &op;
 }
 
+bool shard::renew(wait_op& op, time_point now, std::optional<tick>& renewed) noexcept
+{
+  if (op.outcome() == wait_outcome::cancelled) return false;
+  if (op.stamp_ <= last_unrenewed_) {
+    op.outcome_ = static_cast<std::uint8_t>(wait_outcome::cancelled);
+    return false;
+  }
+  lazy_waits& owner = lazy_waits::owner_of(static_cast<timer_wait_op&>(op));
+  const time_point deadline = owner.deadline();
+  if (deadline <= now) {
+    op.outcome_ = static_cast<std::uint8_t>(owner.expire(now));
+    return false;
+  }
+  const tick when = set_.clock().tick_ceil(deadline);
+  wheel_.insert(op, when);  // what was just popped left room for it
+  renewed = std::min(renewed.value_or(when), when);
+  return true;
+}
+
+void shard::hasten(wait_op& op, tick when) noexcept
+{
+  if (wheel_.is_due(op) || op.due() <= when) return;
+  wheel_.erase(op);
+  wheel_.insert(op, when);  // what was just erased left room for it
+}
+
+/// An outcome that was decided before, of a lazy wait, stands; otherwise it is success.
 void shard::expire(wait_op& op) noexcept
 {
   detach(op, true);
-  op.outcome_ = static_cast<std::uint8_t>(wait_outcome::expired);
 }
 
 void shard::prefetch_ties(const wait_op& op) noexcept
@@ -78,6 +112,13 @@ void shard::take_out(wait_op& op) noexcept
   make_ready(op, wait_outcome::cancelled);
 }
 
+/// Lets a lazy wait that is due end with operation_aborted when it is popped.
+void shard::condemn(wait_op& op) noexcept
+{
+  detach(op, false);
+  op.outcome_ = static_cast<std::uint8_t>(wait_outcome::cancelled);
+}
+
 void shard::make_ready(wait_op& op, wait_outcome outcome) noexcept
 {
   op.outcome_ = static_cast<std::uint8_t>(outcome);
@@ -103,7 +144,7 @@ void shard::drop_link(wait_op& op) noexcept
 void shard::detach(wait_op& op, bool expired) noexcept
 {
   drop_link(op);
-  if (op.of_timer_) waits_of_timer::forget(static_cast<timer_wait_op&>(op), expired);
+  if (op.of_timer_) waits_of_timer::forget(static_cast<timer_wait_op&>(op), expired && !op.lazy_);
 }
 
 void shard::close(wait_queue& all) noexcept
@@ -191,6 +232,7 @@ void shard_section::finish() noexcept
 
 void shard_section::cancel(wait_op& op) noexcept
 {
+  if (shard_.wheel_.is_due(op)) return shard_.condemn(op);
   unfinished_ = true;
   ++cancelled_;
   shard_.cancel(op);

@@ -132,8 +132,10 @@ void shard_set::complete_expired()
 {
   expired_posted_ = false;
   batch waits;
+  std::optional<tick> renewed;
   // Ahead of the handlers, so that another thread can take its share.
-  if (take_expired(waits)) post_expired();
+  if (take_expired(waits, renewed)) post_expired();
+  if (renewed) confirm(*renewed);
 
   waits.complete([this](wait_queue& rest) {
     {
@@ -145,7 +147,8 @@ void shard_set::complete_expired()
 }
 
 /// Fills `waits` with the first that expired, across all shards. Whether there are more.
-bool shard_set::take_expired(batch& waits)
+/// `renewed`: the earliest tick of those that were filed again instead.
+bool shard_set::take_expired(batch& waits, std::optional<tick>& renewed)
 {
   const time_point now = clock_.now();
   const std::lock_guard lock(expired_mutex_);
@@ -158,7 +161,8 @@ bool shard_set::take_expired(batch& waits)
     std::unique_lock source(*s);
     if (s->has_expired()) sources.push_back(std::move(source));
   }
-  while (!waits.full()) {
+  std::size_t popped = unfinished;
+  for (; popped < batch::capacity; ++popped) {
     shard* first = nullptr;
     for (const auto& source : sources) {
       shard& s = *source.mutex();
@@ -166,7 +170,7 @@ bool shard_set::take_expired(batch& waits)
       if (op && (!first || shard::expires_before(*op, *first->front_expired()))) first = &s;
     }
     if (!first) break;
-    waits.push(first->pop_expired(now - clock_.time_of(first->front_expired()->due())));
+    if (wait_op* op = first->pop_expired(now, renewed)) waits.push(*op);
   }
   // In a second round, so that the timers they belong to can be prefetched.
   constexpr std::size_t ahead = 8;
@@ -178,7 +182,7 @@ bool shard_set::take_expired(batch& waits)
 
   burst_ += waits.size() - unfinished;
   largest_burst_ = std::max(largest_burst_, burst_);
-  const bool more = waits.full();
+  const bool more = popped == batch::capacity;
   if (!more) burst_ = 0;
   return more;
 }
@@ -199,6 +203,7 @@ std::size_t shard_set::cancel_all()
           ++n;
         }
       }
+      if (!more) s->end_renewals();
     }
   }
   return n;

@@ -7,29 +7,6 @@
 
 namespace asio_wheel {
 
-class waits_of_timer::section : public shard_section {
-public:
-  explicit section(const waits_of_timer& timer) noexcept : section(lock(timer), std::adopt_lock) {}
-
-  [[nodiscard]] shard& home() const noexcept { return home_; }
-
-private:
-  section(shard& s, std::adopt_lock_t) noexcept : shard_section(s, std::adopt_lock), home_(s) {}
-
-  static shard& lock(const waits_of_timer& timer) noexcept
-  {
-    for (;;) {
-      shard* const s = timer.shard_.load(std::memory_order_acquire);
-      s->lock();
-      // Acquires again: the timer may have been away, and back, with its waits changed there.
-      if (s == timer.shard_.load(std::memory_order_acquire)) return *s;
-      s->unlock();
-    }
-  }
-
-  shard& home_;
-};
-
 waits_of_timer::waits_of_timer(shard_set& shards) noexcept : shard_(&shards.local())
 {
   intrusive_ptr_add_ref(&shards);
@@ -37,18 +14,23 @@ waits_of_timer::waits_of_timer(shard_set& shards) noexcept : shard_(&shards.loca
 
 waits_of_timer::waits_of_timer(waits_of_timer&& other) noexcept : waits_of_timer(other.shards())
 {
-  take_over(other);
+  take_over(other, section(other));
 }
 
 waits_of_timer& waits_of_timer::operator=(waits_of_timer&& other) noexcept
 {
   if (this != &other) {
-    cancel();
-    const boost::intrusive_ptr<shard_set> left(&shards(), false);
-    intrusive_ptr_add_ref(&other.shards());
-    take_over(other);
+    const auto left = leave_for(other);
+    take_over(other, section(other));
   }
   return *this;
+}
+
+boost::intrusive_ptr<shard_set> waits_of_timer::leave_for(const waits_of_timer& other) noexcept
+{
+  cancel();
+  intrusive_ptr_add_ref(&other.shards());
+  return boost::intrusive_ptr<shard_set>(&shards(), false);
 }
 
 waits_of_timer::~waits_of_timer()
@@ -57,9 +39,8 @@ waits_of_timer::~waits_of_timer()
   intrusive_ptr_release(&shards());
 }
 
-void waits_of_timer::take_over(waits_of_timer& other) noexcept
+void waits_of_timer::take_over(waits_of_timer& other, const section& s) noexcept
 {
-  const section s(other);
   shard_ = &s.home();
   head_ = other.head_.exchange(nullptr, std::memory_order_relaxed);
   cell_ = other.cell_.load(std::memory_order_relaxed);
@@ -83,7 +64,7 @@ std::size_t waits_of_timer::expires_at(time_point deadline) noexcept
 std::size_t waits_of_timer::expires_after(duration delay) noexcept
 {
   prefetch_self();
-  const auto early = wheel_clock::early_reading();
+  const auto early = wheel_clock::early_start_of_delay();
   prefetch_waits();
   const wheel_clock& clock = shards().clock();
   const time_point deadline = clock.deadline_after(delay, early);
@@ -146,19 +127,8 @@ std::size_t waits_of_timer::cancel_one() noexcept
 
 void waits_of_timer::start(timer_wait_op& op)
 {
-  // The timer may be gone as soon as the wait is filed; the context may not.
-  shard_set& set = shards();
-  set.prepare(when_.load(std::memory_order_relaxed));
-  shard& local = set.local();
-  if (shard_.load(std::memory_order_relaxed) != &local) move_to(local);
-  tick when;
-  {
-    section s(*this);
-    when = when_.load(std::memory_order_relaxed);
-    if (!set.file(s.home(), s, op, when)) return;
-    append(op);
-  }
-  set.confirm(when);
+  const auto when = [this] { return when_.load(std::memory_order_relaxed); };
+  start(op, when(), when);
 }
 
 /// Takes a timer without waits to another shard.

@@ -2,6 +2,7 @@
 #include <asio_wheel/service/wheel_clock.hpp>
 
 #include <algorithm>
+#include <atomic>
 
 #if defined(__linux__)
 #include <ctime>
@@ -42,9 +43,15 @@ time_point coarse_now() noexcept
 }
 #endif
 
-}  // namespace
+/// How many clocks of each kind there are in the process, and the grain of the coarse ones.
+struct alignas(64) population {
+  std::atomic<int> precise;
+  std::atomic<int> coarse;
+  std::atomic<duration> grain;
+};
+constinit population clocks{};
 
-constinit std::atomic<bool> wheel_clock::any_coarse_{false};
+}  // namespace
 
 wheel_clock::wheel_clock(clock_source source, nanoseconds tick_length)
   : origin_(clock_type::now()),
@@ -52,19 +59,34 @@ wheel_clock::wheel_clock(clock_source source, nanoseconds tick_length)
     last_{static_cast<std::uint64_t>((time_point::max() - origin_).count()) / tick_ns_},
     coarse_grain_(source == clock_source::coarse ? coarse_grain() : duration{})
 {
-  if (coarse_grain_ != duration{}) any_coarse_ = true;
+  if (coarse_grain_ != duration{}) clocks.grain.store(coarse_grain_, std::memory_order_relaxed);
+  ++(coarse_grain_ != duration{} ? clocks.coarse : clocks.precise);
+}
+
+wheel_clock::~wheel_clock()
+{
+  --(coarse_grain_ != duration{} ? clocks.coarse : clocks.precise);
+}
+
+time_point wheel_clock::start_of_delay() const noexcept
+{
+  return coarse_grain_ != duration{} ? coarse_now() + coarse_grain_ : now();
+}
+
+std::optional<time_point> wheel_clock::early_start_of_delay() noexcept
+{
+  // Never wrong about the clock in question: that one is counted.
+  if (clocks.coarse.load(std::memory_order_relaxed) == 0) return clock_type::now();
+  if (clocks.precise.load(std::memory_order_relaxed) != 0) return std::nullopt;
+  return coarse_now() + clocks.grain.load(std::memory_order_relaxed);
 }
 
 time_point wheel_clock::deadline_after(duration delay,
                                        std::optional<time_point> early) const noexcept
 {
   // One that is over at once must not lie ahead of now(), as a coarse start does.
-  const bool coarse = coarse_grain_ != duration{} && delay > duration::zero();
-  const time_point start = coarse  ? coarse_now() + coarse_grain_
-                           : early ? *early
-                                   : clock_type::now();
-  // Readings are positive, so only a positive delay can overflow.
-  return delay < time_point::max() - start ? start + delay : time_point::max();
+  if (delay <= duration::zero()) return add(now(), delay);
+  return add(early ? *early : start_of_delay(), delay);
 }
 
 std::uint64_t wheel_clock::since_origin(time_point t) const noexcept

@@ -11,6 +11,10 @@ namespace asio_wheel {
 /// A bounded number of waits on their way to their handlers.
 class batch {
 public:
+  // Small enough that other I/O of the context does not wait long, large enough that the way
+  // through the executor is not felt (bench/README.md).
+  static constexpr std::size_t capacity = 64;
+
   batch() = default;
   batch(const batch&) = delete;
   batch& operator=(const batch&) = delete;
@@ -40,10 +44,6 @@ public:
   }
 
 private:
-  // Small enough that other I/O of the context does not wait long, large enough that the way
-  // through the executor is not felt (bench/README.md).
-  static constexpr std::size_t capacity = 64;
-
   std::array<wait_op*, capacity> ops_;
   std::size_t size_ = 0;
 };

@@ -6,6 +6,7 @@
 #include <asio_wheel/service/huge_pages.hpp>
 #include <asio_wheel/service/task_memory.hpp>
 #include <asio_wheel/service/wait_op.hpp>
+#include <asio_wheel/service/wheel_clock.hpp>
 #include <asio_wheel/service/wheel_stats.hpp>
 #include <asio_wheel/wheel/timing_wheel.hpp>
 
@@ -14,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 namespace asio_wheel {
@@ -43,8 +45,18 @@ public:
   /// Files a new wait. Throws std::bad_alloc, with nothing changed.
   void file(wait_op& op, tick when);
 
-  /// Whether a filed wait has not expired yet, and so can be cancelled.
-  [[nodiscard]] bool is_pending(const wait_op& op) const noexcept { return !wheel_.is_due(op); }
+  /// Whether a filed wait has not expired yet, and so can be cancelled. A lazy one that is due may
+  /// well not have: that is decided when it is popped.
+  [[nodiscard]] bool is_pending(const wait_op& op) const noexcept
+  {
+    return op.lazy_ || !wheel_.is_due(op);
+  }
+
+  /// Files a lazy wait anew if it is not due and filed for later than `when`.
+  void hasten(wait_op& op, tick when) noexcept;
+
+  /// Sees to it that no wait which is due now is filed again; one that would be is cancelled.
+  void end_renewals() noexcept { last_unrenewed_ = stamp_; }
 
   /// A wait that is pending; nullptr if there is none.
   [[nodiscard]] wait_op* front() noexcept
@@ -72,7 +84,10 @@ public:
   {
     return static_cast<wait_op*>(wheel_.front_due());
   }
-  [[nodiscard]] wait_op& pop_expired(std::chrono::nanoseconds late) noexcept;
+
+  /// The next wait that is due. Nothing if it is a lazy one whose deadline has moved: that is filed
+  /// again, and its tick noted if it is earlier than `renewed`.
+  [[nodiscard]] wait_op* pop_expired(time_point now, std::optional<tick>& renewed) noexcept;
 
   /// Cuts an expired wait's ties. Of any shard, if that is locked; so that it can be asked for
   /// ahead of time what is needed to do so.
@@ -107,9 +122,11 @@ private:
   static void drop_link(wait_op& op) noexcept;
   static void detach(wait_op& op, bool expired) noexcept;
 
+  [[nodiscard]] bool renew(wait_op& op, time_point now, std::optional<tick>& renewed) noexcept;
   void cancel(wait_op& op) noexcept;
   void cancel_later(timer_wait_op& op) noexcept;
   void take_out(wait_op& op) noexcept;
+  void condemn(wait_op& op) noexcept;
   void make_ready(wait_op& op, wait_outcome outcome) noexcept;
 
   /// What the driver is to be told of since the last time; tick 0 if it need not wake up at all.
@@ -145,7 +162,8 @@ private:
 
   std::uint64_t expired_ = 0;
   std::uint64_t rejected_ = 0;
-  std::uint64_t destroyed_ = 0;  ///< while pending, with the context
+  std::uint64_t destroyed_ = 0;       ///< while pending, with the context
+  std::uint64_t last_unrenewed_ = 0;  ///< stamp of the last wait that end_renewals() speaks of
   log2_histogram lateness_;
   task_memory ready_memory_;
 };

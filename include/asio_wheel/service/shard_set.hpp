@@ -91,7 +91,7 @@ private:
 
   void post_expired() noexcept;
   void complete_expired();
-  [[nodiscard]] bool take_expired(batch& waits);
+  [[nodiscard]] bool take_expired(batch& waits, std::optional<tick>& renewed);
 
   const wheel_options options_;
   const asio::any_io_executor executor_;

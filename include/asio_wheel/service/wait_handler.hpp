@@ -43,6 +43,7 @@ public:
 {
   switch (outcome) {
     case wait_outcome::cancelled: return asio::error::operation_aborted;
+    case wait_outcome::timed_out: return asio::error::timed_out;
     case wait_outcome::rejected: return wheel_errc::too_many_pending;
     case wait_outcome::expired:
     case wait_outcome::destroyed: break;

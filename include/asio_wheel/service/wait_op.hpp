@@ -16,10 +16,12 @@ namespace asio_wheel {
 class shard;
 class wait_op;
 class waits_of_timer;
+class lazy_waits;
 
 /// How a wait ends.
 enum class wait_outcome : std::uint8_t {
   expired,    ///< the handler is called with success
+  timed_out,  ///< the handler is called with timed_out; of lazy waits only (lazy_waits.hpp)
   cancelled,  ///< the handler is called with operation_aborted
   rejected,   ///< the handler is called with too_many_pending
   destroyed,  ///< the handler is destroyed uncalled: the context is going away
@@ -78,6 +80,7 @@ protected:
 private:
   friend class shard;
   friend class cancel_link;
+  friend class lazy_waits;
 
   void set_stamp(std::uint64_t stamp) noexcept { stamp_ = stamp & ((std::uint64_t{1} << 48) - 1); }
 
@@ -88,7 +91,8 @@ private:
   std::uint64_t stamp_ : 48 = 0;
   std::uint64_t outcome_ : 8 = 0;
   std::uint64_t of_timer_ : 4;
-  std::uint64_t linked_ : 4;
+  std::uint64_t linked_ : 2;
+  std::uint64_t lazy_ : 2 = 0;  ///< it is in a list of lazy_waits
 };
 static_assert(sizeof(void*) != 8 || sizeof(wait_op) == 32);
 

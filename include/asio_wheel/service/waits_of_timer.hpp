@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <mutex>
 
 namespace asio_wheel {
 
@@ -53,21 +54,35 @@ public:
   /// Asks for what forget() needs: the timer, or the next wait in its list.
   static void prefetch_owner(const timer_wait_op& op) noexcept;
 
-private:
-  /// A critical section on the timer's shard, whichever that is.
+protected:
   class section;
 
+  /// What assigning `other` does ahead of take_over(). Returns the count that is left behind.
+  [[nodiscard]] boost::intrusive_ptr<shard_set> leave_for(const waits_of_timer& other) noexcept;
+
+  /// `s` is a section on `other`.
+  void take_over(waits_of_timer& other, const section& s) noexcept;
+
+  /// Starts a wait under the tick that `when()` returns in the critical section; `guess` is what
+  /// that may well be.
+  template <class When>
+  void start(timer_wait_op& op, tick guess, When when);
+
+  [[nodiscard]] static waits_of_timer& owner_of(const timer_wait_op& op) noexcept;
+
+  /// The oldest wait, and the one that was started after another. Require the lock.
+  [[nodiscard]] timer_wait_op* first() const noexcept { return head_; }
+  [[nodiscard]] static timer_wait_op* next(const timer_wait_op& op) noexcept;
+
+private:
   std::size_t set_expiry(time_point deadline, tick when) noexcept;
   std::size_t cancel_all(section& s) noexcept;
-  void take_over(waits_of_timer& other) noexcept;
   void move_to(shard& local) noexcept;
 
   [[nodiscard]] std::uintptr_t end_mark() const noexcept
   {
     return reinterpret_cast<std::uintptr_t>(this) | 1;
   }
-  [[nodiscard]] static timer_wait_op* next(const timer_wait_op& op) noexcept;
-  [[nodiscard]] static waits_of_timer& owner_of(const timer_wait_op& op) noexcept;
   void prefetch_self() const noexcept;
   void prefetch_waits() const noexcept;
   void append(timer_wait_op& op) noexcept;
@@ -80,5 +95,47 @@ private:
   std::atomic<tick> when_{};                ///< what the expiry is filed under
   time_point expiry_{};
 };
+
+/// A critical section on the timer's shard, whichever that is.
+class waits_of_timer::section : public shard_section {
+public:
+  explicit section(const waits_of_timer& timer) noexcept : section(lock(timer), std::adopt_lock) {}
+
+  [[nodiscard]] shard& home() const noexcept { return home_; }
+
+private:
+  section(shard& s, std::adopt_lock_t) noexcept : shard_section(s, std::adopt_lock), home_(s) {}
+
+  static shard& lock(const waits_of_timer& timer) noexcept
+  {
+    for (;;) {
+      shard* const s = timer.shard_.load(std::memory_order_acquire);
+      s->lock();
+      // Acquires again: the timer may have been away, and back, with its waits changed there.
+      if (s == timer.shard_.load(std::memory_order_acquire)) return *s;
+      s->unlock();
+    }
+  }
+
+  shard& home_;
+};
+
+template <class When>
+void waits_of_timer::start(timer_wait_op& op, tick guess, When when)
+{
+  // The timer may be gone as soon as the wait is filed; the context may not.
+  shard_set& set = shards();
+  set.prepare(guess);
+  shard& local = set.local();
+  if (shard_.load(std::memory_order_relaxed) != &local) move_to(local);
+  tick filed;
+  {
+    section s(*this);
+    filed = when();
+    if (!set.file(s.home(), s, op, filed)) return;
+    append(op);
+  }
+  set.confirm(filed);
+}
 
 }  // namespace asio_wheel

@@ -22,27 +22,39 @@ using duration = clock_type::duration;
 class wheel_clock {
 public:
   wheel_clock(clock_source source, std::chrono::nanoseconds tick_length);
+  wheel_clock(const wheel_clock&) = delete;
+  wheel_clock& operator=(const wheel_clock&) = delete;
+  ~wheel_clock();
 
   [[nodiscard]] time_point now() const noexcept { return clock_type::now(); }
 
-  /// The deadline `delay` from now. Counts from a reading that is not before now(), and after it
-  /// by no more than the coarse clock's grain. Saturates: time_point::max() is never.
-  [[nodiscard]] time_point deadline_after(duration delay) const noexcept
+  /// Where a delay begins: a reading that is not before now(), and after it by no more than the
+  /// coarse clock's grain.
+  [[nodiscard]] time_point start_of_delay() const noexcept;
+
+  /// The same for whatever clock it will turn out to be, while the memory comes that says so: the
+  /// time cannot be read while a load is outstanding. Nothing if the clocks of the process are not
+  /// all of one kind.
+  [[nodiscard]] static std::optional<time_point> early_start_of_delay() noexcept;
+
+  /// start_of_delay() of the clock that `clock` points to, an early one if there is any: then
+  /// neither the pointer nor the clock is looked at.
+  [[nodiscard]] static time_point start_of_delay(const wheel_clock* const& clock) noexcept
   {
-    return deadline_after(delay, std::nullopt);
+    const auto early = early_start_of_delay();
+    return early ? *early : clock->start_of_delay();
   }
 
-  /// The same, counted from a reading that was just taken, if it is of use to this clock.
-  [[nodiscard]] time_point deadline_after(duration delay,
-                                          std::optional<time_point> early) const noexcept;
-
-  /// A reading for whatever wheel it will turn out to be, so that time is read while the memory
-  /// comes that says so. Nothing if some wheel of the process would have no use for it.
-  [[nodiscard]] static std::optional<time_point> early_reading() noexcept
+  /// `start + delay`. Saturates: time_point::max() is never.
+  [[nodiscard]] static time_point add(time_point start, duration delay) noexcept
   {
-    if (any_coarse_.load(std::memory_order_relaxed)) return std::nullopt;
-    return clock_type::now();
+    // Readings are positive, so only a positive delay can overflow.
+    return delay < time_point::max() - start ? start + delay : time_point::max();
   }
+
+  /// The deadline `delay` from now, counted from start_of_delay(), be it an early one.
+  [[nodiscard]] time_point deadline_after(
+    duration delay, std::optional<time_point> early = std::nullopt) const noexcept;
 
   /// The first tick that is not before `t`; `never` for time_point::max().
   [[nodiscard]] tick tick_ceil(time_point t) const noexcept;
@@ -66,8 +78,6 @@ public:
 
 private:
   [[nodiscard]] std::uint64_t since_origin(time_point t) const noexcept;
-
-  static constinit std::atomic<bool> any_coarse_;  ///< a coarse clock was ever made
 
   time_point origin_;
   std::uint64_t tick_ns_;

@@ -95,6 +95,36 @@ BOOST_AUTO_TEST_CASE(a_delay_counts_from_a_reading_that_is_not_behind)
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_clock_among_others_is_read_as_if_it_were_alone)
+{
+  const auto reads_well = [](const wheel_clock& clock, duration grain) {
+    const wheel_clock* const pointer = &clock;
+    const auto before = clock.now();
+    const auto read = wheel_clock::start_of_delay(pointer);
+    return read >= before && read <= clock.now() + grain;
+  };
+  const origin precise(1ms);
+  BOOST_TEST(reads_well(precise.clock, 0ns));
+  {
+    const origin coarse(1ms, clock_source::coarse);
+    BOOST_TEST(reads_well(precise.clock, 0ns));
+    BOOST_TEST(reads_well(coarse.clock, 50ms));
+  }
+  BOOST_TEST(reads_well(precise.clock, 0ns));
+}
+
+BOOST_AUTO_TEST_CASE(coarse_clocks_alone_are_read_coarsely)
+{
+  const origin coarse(1ms, clock_source::coarse);
+  const wheel_clock* const pointer = &coarse.clock;
+  for (int i = 0; i < 1000; ++i) {
+    const auto before = coarse.clock.now();
+    const auto read = wheel_clock::start_of_delay(pointer);
+    BOOST_REQUIRE((read >= before));
+    BOOST_REQUIRE((read <= coarse.clock.now() + 50ms));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_delay_saturates_at_both_ends)
 {
   for (const auto source : {clock_source::precise, clock_source::coarse}) {

@@ -1,0 +1,158 @@
+// Connections that must stay alive: this library's watchdog and heartbeat.
+//   watchdog       wheel_watchdog: touch() for each use
+//   heartbeat      heartbeat: sent() and received() for each use
+//   steady         asio::steady_timer, cancelled and started again for each use
+//   steady_typed   the same with io_context::executor_type
+//   clock          nothing but a reading of the clock that --clock names, for each use
+// The workloads are described in work_alive.hpp. --shards and --clock are the wheel's options.
+#include <time.h>
+#include <asio_wheel.hpp>
+#include <boost/asio/basic_waitable_timer.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/version.hpp>
+
+#include <utility>
+
+#include "timers_main.hpp"
+#include "work_alive.hpp"
+
+namespace {
+
+using namespace bench;
+
+void make_wheel(asio::io_context& context, const options& o)
+{
+  asio_wheel::wheel_options w;
+  w.shards = o.shards;
+  if (o.clock == "coarse") w.clock = asio_wheel::clock_source::coarse;
+  asio_wheel::make_wheel(context, w);
+}
+
+// Brings an object into the cache.
+template <class Object>
+void read_all(const Object& object)
+{
+  const auto* bytes = reinterpret_cast<const volatile char*>(&object);
+  for (std::size_t at = 0; at < sizeof object; at += 64) static_cast<void>(bytes[at]);
+  static_cast<void>(bytes[sizeof object - 1]);
+}
+
+class watchdogs {
+public:
+  watchdogs(const options& o, asio::io_context& context, nanoseconds timeout)
+  {
+    make_wheel(context, o);
+    dogs_.reserve(o.n);
+    for (std::size_t i = 0; i < o.n; ++i) dogs_.emplace_back(context, timeout);
+  }
+
+  template <class Function>
+  void start(std::size_t i, Function f)
+  {
+    dogs_[i].async_expired([f](const error_code& ec) mutable { f(bool{ec}); });
+  }
+  void use(std::size_t i) { dogs_[i].touch(); }
+  void read(std::size_t i) { read_all(dogs_[i]); }
+
+private:
+  std::vector<asio_wheel::wheel_watchdog> dogs_;
+};
+
+class heartbeats {
+public:
+  heartbeats(const options& o, asio::io_context& context, nanoseconds interval)
+  {
+    make_wheel(context, o);
+    beats_.reserve(o.n);
+    for (std::size_t i = 0; i < o.n; ++i)
+      beats_.emplace_back(context, asio_wheel::heartbeat_options{interval, 3});
+  }
+
+  template <class Function>
+  void start(std::size_t i, Function f)
+  {
+    beats_[i].async_next(
+      [f](const error_code& ec, asio_wheel::heartbeat_event) mutable { f(bool{ec}); });
+  }
+  void use(std::size_t i)
+  {
+    beats_[i].sent();
+    beats_[i].received();
+  }
+  void read(std::size_t i) { read_all(beats_[i]); }
+
+private:
+  std::vector<asio_wheel::heartbeat> beats_;
+};
+
+template <class Timer>
+class rearmed {
+public:
+  rearmed(const options& o, asio::io_context& context, nanoseconds timeout) : timeout_{timeout}
+  {
+    timers_.reserve(o.n);
+    for (std::size_t i = 0; i < o.n; ++i) timers_.emplace_back(context.get_executor(), timeout);
+  }
+
+  // Its expiry is set by then, by the construction or by use().
+  template <class Function>
+  void start(std::size_t i, Function f)
+  {
+    timers_[i].async_wait([f](const error_code& ec) mutable { f(bool{ec}); });
+  }
+  // Cancels the wait that is pending, if one is, and leaves it to a new one to take its place.
+  void use(std::size_t i)
+  {
+    if (timers_[i].expires_after(timeout_) > 0) start(i, [](bool) {});
+  }
+  void read(std::size_t i) { read_all(timers_[i]); }
+
+private:
+  nanoseconds timeout_;
+  std::vector<Timer> timers_;
+};
+
+using steady = rearmed<asio::steady_timer>;
+using steady_typed =
+  rearmed<asio::basic_waitable_timer<steady_clock, asio::wait_traits<steady_clock>,
+                                     asio::io_context::executor_type>>;
+
+class clock_reads {
+public:
+  clock_reads(const options& o, asio::io_context&, nanoseconds)
+    : id_{o.clock == "coarse" ? CLOCK_MONOTONIC_COARSE : CLOCK_MONOTONIC}
+  {}
+
+  template <class Function>
+  void start(std::size_t, Function)
+  {}
+  void read(std::size_t) {}
+  void use(std::size_t) { read_ = cpu_clock(id_).count(); }
+
+private:
+  clockid_t id_;
+  volatile nanoseconds::rep read_ = 0;
+};
+
+template <class Connections>
+entry contender(const char* name)
+{
+  return {
+    name,
+    {{"touch", run_work<touch_work<Connections>>}, {"beats", run_work<beats_work<Connections>>}}};
+}
+
+}  // namespace
+
+int main(int argc, char** argv)
+{
+  auto watchdog = contender<watchdogs>("watchdog");
+  watchdog.workloads.emplace_back("refile", refile<watchdogs>);
+  auto heartbeat = contender<heartbeats>("heartbeat");
+  heartbeat.workloads.emplace_back("refile", refile<heartbeats>);
+  return bench_main(
+    argc, argv,
+    {watchdog, heartbeat, contender<steady>("steady"), contender<steady_typed>("steady_typed"),
+     entry{"clock", {{"touch", run_work<touch_work<clock_reads>>}}}},
+    {{"boost", BOOST_LIB_VERSION}});
+}

@@ -1,0 +1,182 @@
+// L3 roof: says when to ping a peer, and when to give it up.
+#pragma once
+
+#include <asio_wheel/alive_object.hpp>
+#include <asio_wheel/ground/export.hpp>
+#include <asio_wheel/wheel_timer.hpp>
+
+#include <boost/asio/associator.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <utility>
+
+namespace asio_wheel {
+
+struct heartbeat_options {
+  /// How long the connection may be idle before a ping; more than zero.
+  duration interval = std::chrono::seconds{60};
+
+  /// After how many intervals without anything from the peer it is lost; at least 1, which leaves
+  /// it no time to answer a ping.
+  std::size_t max_missed = 3;
+};
+
+enum class heartbeat_event {
+  send_ping,  ///< the connection was idle for an interval: send something that asks for an answer
+  peer_lost,  ///< nothing came from the peer for max_missed intervals
+};
+
+/// What a `basic_heartbeat` is, but for its executor: its waits, and what their deadline consists
+/// of. A wait that is to report peer_lost ends with timed_out.
+class ASIO_WHEEL_EXPORT beating_waits final : public lazy_waits {
+public:
+  beating_waits(shard_set& shards, const heartbeat_options& options);
+  beating_waits(beating_waits&& other) noexcept;
+  beating_waits& operator=(beating_waits&& other) noexcept;
+  ~beating_waits() { cancel(); }
+
+  void sent() noexcept;
+  void received() noexcept;
+  [[nodiscard]] const heartbeat_options& options() const noexcept { return options_; }
+
+private:
+  [[nodiscard]] time_point deadline() const noexcept override;
+  [[nodiscard]] wait_outcome expire(time_point now) noexcept override;
+
+  void take_over(beating_waits& other) noexcept;
+  [[nodiscard]] time_point lost_at() const noexcept;
+
+  // What sent() and received() need, in one cache line.
+  alignas(32) const wheel_clock* clock_;
+  std::atomic<time_point> sent_;
+  std::atomic<time_point> received_;
+  std::atomic<time_point> reported_;  ///< when the latest event was
+  heartbeat_options options_;
+};
+
+/// The handler of an async_next(), as a wait calls it.
+template <class Handler>
+struct heartbeat_handler {
+  void operator()(const error_code& ec)
+  {
+    if (ec == asio::error::timed_out)
+      std::move(handler)(error_code{}, heartbeat_event::peer_lost);
+    else
+      std::move(handler)(ec, heartbeat_event::send_ping);
+  }
+
+  Handler handler;
+};
+
+/// Keeps a connection alive, by the rules that Dubbo has for it.
+///
+/// **send_ping** comes when the connection was idle in either direction: nothing sent, or nothing
+/// received, for one interval. A ping that is sent proves to the peer that this side is alive, and
+/// its answer proves the same of the peer. Between two pings there is an interval at least,
+/// whatever the caller does.
+///
+/// **peer_lost** comes when nothing was received for `max_missed` intervals: with three of a second
+/// each, 3 s after the last received(). It comes again after each further interval, until a
+/// received() says that the peer is back, say after a reconnect.
+///
+/// Between events nothing happens: sent() and received() read the wheel's clock and store what it
+/// says, and the wheel looks at that once per interval. Counting begins with the construction.
+///
+///     heartbeat beat(socket.get_executor(), {.interval = 10s, .max_missed = 3});
+///     while (co_await beat.async_next() == heartbeat_event::send_ping) {
+///       co_await async_write(socket, ping);
+///       beat.sent();
+///     }
+///     socket.close();
+///     // after each read: beat.received();
+///
+/// Thread safety: a distinct object is safe, and so is a shared one, other than for construction,
+/// assignment and destruction.
+template <class Executor = asio::any_io_executor>
+class basic_heartbeat : public alive_object<beating_waits, Executor> {
+  using base = alive_object<beating_waits, Executor>;
+
+public:
+  template <class OtherExecutor>
+  struct rebind_executor {
+    using other = basic_heartbeat<OtherExecutor>;
+  };
+
+  /// A heartbeat of a connection that has just sent and received something.
+  ///
+  /// @param place    an executor, a context or a wheel; of the first two, the wheel is found or
+  ///                 made by use_wheel(). `{wheel, executor}` names both.
+  /// Exceptions: std::invalid_argument, naming the bad option and its range; what use_wheel()
+  ///   throws.
+  basic_heartbeat(const wheel_place<Executor>& place, const heartbeat_options& options)
+    : base(place, options)
+  {}
+
+  /// Takes over the other's state and pending operations; the other keeps its state.
+  basic_heartbeat(basic_heartbeat&& other) = default;
+
+  /// Cancels what is pending here, then takes over.
+  basic_heartbeat& operator=(basic_heartbeat&& other) = default;
+
+  /// Cancels what is pending.
+  ~basic_heartbeat() = default;
+
+  [[nodiscard]] const heartbeat_options& options() const noexcept { return this->waits_.options(); }
+
+  /// Something was sent to the peer, or received from it. Of calls by several threads at the same
+  /// time, any one may be the one that counts.
+  void sent() noexcept { this->waits_.sent(); }
+  void received() noexcept { this->waits_.received(); }
+
+  /// Waits for the next thing to do.
+  ///
+  /// Completes at once, as if posted, if that is overdue. Of several that are pending, each gets
+  /// an event of its own, in turn.
+  ///
+  /// @param token  completion signature `void(error_code, heartbeat_event)`; the executor's default
+  ///               token, or asio::deferred. The event means nothing if there is an error.
+  /// Errors: operation_aborted if cancelled, by cancel(), by the heartbeat's destruction or by the
+  ///   associated slot; wheel_errc::too_many_pending.
+  /// Executor: the handler's associated executor, or get_executor().
+  /// Cancellation: terminal, partial and total, from any thread, by the associated slot.
+  /// Exceptions: std::bad_alloc, and what posting to the context throws; nothing is started then.
+  template <class Token = default_token_for<Executor>>
+  auto async_next(Token&& token = default_token_for<Executor>())
+  {
+    return asio::async_initiate<Token, void(error_code, heartbeat_event)>(initiate_next(*this),
+                                                                          token);
+  }
+
+private:
+  struct initiate_next : base::initiate_wait {
+    using base::initiate_wait::initiate_wait;
+
+    template <class Handler>
+    void operator()(Handler&& handler) const
+    {
+      base::initiate_wait::operator()(
+        heartbeat_handler<std::decay_t<Handler>>{std::forward<Handler>(handler)});
+    }
+  };
+};
+
+using heartbeat = basic_heartbeat<>;
+
+}  // namespace asio_wheel
+
+/// What is associated with the handler is associated with what stands for it.
+template <template <class, class> class Associator, class Handler, class DefaultCandidate>
+struct boost::asio::associator<Associator, asio_wheel::heartbeat_handler<Handler>, DefaultCandidate>
+  : Associator<Handler, DefaultCandidate> {
+  static auto get(const asio_wheel::heartbeat_handler<Handler>& h) noexcept
+  {
+    return Associator<Handler, DefaultCandidate>::get(h.handler);
+  }
+  static auto get(const asio_wheel::heartbeat_handler<Handler>& h,
+                  const DefaultCandidate& c) noexcept
+  {
+    return Associator<Handler, DefaultCandidate>::get(h.handler, c);
+  }
+};

@@ -1,0 +1,122 @@
+// L3 roof: tells when something has not been touched for a while.
+#pragma once
+
+#include <asio_wheel/alive_object.hpp>
+#include <asio_wheel/ground/export.hpp>
+#include <asio_wheel/wheel_timer.hpp>
+
+#include <atomic>
+
+namespace asio_wheel {
+
+/// What a `basic_wheel_watchdog` is, but for its executor: its waits, and what their deadline
+/// consists of.
+class ASIO_WHEEL_EXPORT watched_waits final : public lazy_waits {
+public:
+  watched_waits(shard_set& shards, duration timeout);
+  watched_waits(watched_waits&& other) noexcept;
+  watched_waits& operator=(watched_waits&& other) noexcept;
+  ~watched_waits() { cancel(); }
+
+  void touch() noexcept;
+
+  [[nodiscard]] duration timeout() const noexcept
+  {
+    return timeout_.load(std::memory_order_relaxed);
+  }
+  void set_timeout(duration timeout);
+
+private:
+  [[nodiscard]] time_point deadline() const noexcept override;
+  [[nodiscard]] wait_outcome expire(time_point now) noexcept override;
+
+  void take_over(watched_waits& other) noexcept;
+
+  // What a touch needs, in one cache line.
+  alignas(16) const wheel_clock* clock_;
+  std::atomic<time_point> touched_;
+  std::atomic<duration> timeout_;
+};
+
+/// Expires when nothing has touched it for `timeout`: the deadline of a connection, a session or
+/// a lease that lives for as long as it is used.
+///
+/// A touch is a reading of the wheel's clock and a relaxed store, with no lock, no list and no
+/// allocation behind it, so that there may be one for every message. The wheel looks at the time of
+/// the last touch when the deadline that it knows of has come, and files the wait again for
+/// as long as there is left. Counting begins with the construction.
+///
+///     wheel_watchdog idle(socket.get_executor(), 30s);
+///     idle.async_expired([&](error_code ec) { if (!ec) socket.close(); });
+///     // after each read:
+///     idle.touch();
+///
+/// Thread safety: a distinct object is safe, and so is a shared one, other than for construction,
+/// assignment and destruction.
+template <class Executor = asio::any_io_executor>
+class basic_wheel_watchdog : public alive_object<watched_waits, Executor> {
+  using base = alive_object<watched_waits, Executor>;
+
+public:
+  using duration = asio_wheel::duration;
+  using time_point = asio_wheel::time_point;
+
+  template <class OtherExecutor>
+  struct rebind_executor {
+    using other = basic_wheel_watchdog<OtherExecutor>;
+  };
+
+  /// A watchdog that has just been touched.
+  ///
+  /// @param place    an executor, a context or a wheel; of the first two, the wheel is found or
+  ///                 made by use_wheel(). `{wheel, executor}` names both.
+  /// @param timeout  how long after its last touch it expires: more than zero; duration::max() is
+  ///                 never.
+  /// Exceptions: std::invalid_argument, naming the timeout and its range; what use_wheel() throws.
+  basic_wheel_watchdog(const wheel_place<Executor>& place, duration timeout) : base(place, timeout)
+  {}
+
+  /// Takes over the other's last touch, timeout and pending operations; the other keeps its touch
+  /// and timeout.
+  basic_wheel_watchdog(basic_wheel_watchdog&& other) = default;
+
+  /// Cancels what is pending here, then takes over.
+  basic_wheel_watchdog& operator=(basic_wheel_watchdog&& other) = default;
+
+  /// Cancels what is pending.
+  ~basic_wheel_watchdog() = default;
+
+  /// A sign of life: puts the expiry off to `timeout()` from now, or revives what has expired.
+  /// Of touches by several threads at the same time, any one may be the one that counts.
+  void touch() noexcept { this->waits_.touch(); }
+
+  [[nodiscard]] duration timeout() const noexcept { return this->waits_.timeout(); }
+
+  /// Sets the timeout, which counts from the last touch and applies to what is pending, too.
+  /// A shorter one takes effect at once. Throws std::invalid_argument unless it is more than zero.
+  void set_timeout(duration timeout) { this->waits_.set_timeout(timeout); }
+
+  /// Waits until nothing has touched the watchdog for `timeout()`.
+  ///
+  /// To start this is no touch: it completes at once, as if posted, if the watchdog has expired.
+  /// Any number of these may be pending; all complete when it expires.
+  ///
+  /// @param token  completion signature `void(error_code)`; the executor's default token, or
+  ///               asio::deferred.
+  /// Errors: success when the watchdog has expired, never before; operation_aborted if cancelled,
+  ///   by cancel(), by the watchdog's destruction or by the associated slot;
+  ///   wheel_errc::too_many_pending.
+  /// Executor: the handler's associated executor, or get_executor().
+  /// Cancellation: terminal, partial and total, from any thread, by the associated slot.
+  /// Exceptions: std::bad_alloc, and what posting to the context throws; nothing is started then.
+  template <class Token = default_token_for<Executor>>
+  auto async_expired(Token&& token = default_token_for<Executor>())
+  {
+    return asio::async_initiate<Token, void(error_code)>(typename base::initiate_wait(*this),
+                                                         token);
+  }
+};
+
+using wheel_watchdog = basic_wheel_watchdog<>;
+
+}  // namespace asio_wheel
