@@ -2,6 +2,7 @@
 #include <asio_wheel/service/wheel_clock.hpp>
 
 #include <algorithm>
+#include <thread>
 
 #if defined(__linux__)
 #include <ctime>
@@ -45,7 +46,7 @@ time_point coarse_now() noexcept
 }  // namespace
 
 wheel_clock::wheel_clock(clock_source source, nanoseconds tick_length)
-  : origin_(clock_type::now()),
+  : origin_(running_now()),
     tick_ns_(static_cast<std::uint64_t>(tick_length.count())),
     last_{static_cast<std::uint64_t>((time_point::max() - origin_).count()) / tick_ns_},
     coarse_grain_(source == clock_source::coarse ? coarse_grain() : duration{})
@@ -54,10 +55,18 @@ wheel_clock::wheel_clock(clock_source source, nanoseconds tick_length)
 time_point wheel_clock::deadline_after(duration delay) const noexcept
 {
   // One that is over at once must not lie ahead of now(), as a coarse start does.
-  const bool coarse = coarse_grain_ != duration{} && delay > duration::zero();
-  const time_point start = coarse ? coarse_now() + coarse_grain_ : clock_type::now();
+  const bool coarse = coarse_grain_ != duration{} && delay > duration::zero() && !is_stopped();
+  const time_point start = coarse ? coarse_now() + coarse_grain_ : now();
   // Readings are positive, so only a positive delay can overflow.
   return delay < time_point::max() - start ? start + delay : time_point::max();
+}
+
+void wheel_clock::sleep_towards(time_point deadline) const
+{
+  // In pieces: what a standard library makes of the last time point is not to be relied on, and a
+  // clock that is stopped may be moved at any time.
+  const duration piece = is_stopped() ? duration{std::chrono::milliseconds{1}} : std::chrono::hours{1};
+  std::this_thread::sleep_for(std::min(deadline - now(), piece));
 }
 
 std::uint64_t wheel_clock::since_origin(time_point t) const noexcept

@@ -49,6 +49,13 @@ public:
 
   /// Moves the wheel to `now`. What is due by then waits for pop_expired(), and that for expire().
   void advance(tick now) noexcept { wheel_.advance(now); }
+
+  /// Moves the wheel back to `now`, if it is ahead of that. What has expired, has expired.
+  void rewind(tick now) noexcept
+  {
+    if (now < wheel_.now()) wheel_.rewind(now);
+  }
+
   [[nodiscard]] bool has_expired() const noexcept { return wheel_.has_due(); }
   [[nodiscard]] wait_op* front_expired() noexcept
   {

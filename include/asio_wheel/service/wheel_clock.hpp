@@ -4,6 +4,7 @@
 #include <asio_wheel/ground/tick.hpp>
 #include <asio_wheel/service/wheel_options.hpp>
 
+#include <atomic>
 #include <chrono>
 
 namespace asio_wheel {
@@ -17,11 +18,31 @@ using duration = clock_type::duration;
 /// Deadlines round up to a tick and now rounds down. So whenever tick_ceil(deadline) <=
 /// tick_floor(now), deadline <= now: a wheel that is advanced to tick_floor(now) never completes
 /// a wait early.
+///
+/// It runs with `clock_type`, other than while a virtual_time has stopped it.
 class wheel_clock {
 public:
   wheel_clock(clock_source source, std::chrono::nanoseconds tick_length);
 
-  [[nodiscard]] time_point now() const noexcept { return clock_type::now(); }
+  [[nodiscard]] time_point now() const noexcept
+  {
+    const auto stopped = stopped_at_.load(std::memory_order_relaxed);
+    return stopped == 0 ? running_now() : time_point{duration{stopped}};
+  }
+
+  /// What the clock says when it is not stopped.
+  [[nodiscard]] static time_point running_now() noexcept { return clock_type::now(); }
+
+  // Stopping and moving the clock. Its owner sees to it that only one does so at a time.
+  void stop_at(time_point t) noexcept { stopped_at_ = t.time_since_epoch().count(); }
+  void run() noexcept { stopped_at_ = 0; }
+  [[nodiscard]] bool is_stopped() const noexcept
+  {
+    return stopped_at_.load(std::memory_order_relaxed) != 0;
+  }
+
+  /// Blocks the thread for a while, and for no longer than until `deadline`.
+  void sleep_towards(time_point deadline) const;
 
   /// The deadline `delay` from now. Counts from a reading that is not before now(), and after it
   /// by no more than the coarse clock's grain. Saturates: time_point::max() is never.
@@ -54,6 +75,7 @@ private:
   std::uint64_t tick_ns_;
   tick last_;                ///< that begins at a time point
   duration coarse_grain_{};  ///< zero: the clock is read precisely
+  std::atomic<duration::rep> stopped_at_{0};  ///< 0, which is long past: the clock runs
 };
 
 }  // namespace asio_wheel
