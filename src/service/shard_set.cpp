@@ -99,15 +99,30 @@ bool shard_set::file(shard& s, shard_section& section, wait_op& op, tick when)
   return true;
 }
 
+void shard_set::outlook::add(const shard& s) noexcept
+{
+  expired |= s.has_expired();
+  idle &= s.idle();
+  next = std::min(next, s.next_tick());
+}
+
 shard_set::outlook shard_set::advance_shards(tick now) noexcept
 {
   outlook all;
   for (const auto& s : shards_) {
     const std::lock_guard lock(*s);
     s->advance(now);
-    all.expired |= s->has_expired();
-    all.idle &= s->idle();
-    all.next = std::min(all.next, s->next_tick());
+    all.add(*s);
+  }
+  return all;
+}
+
+shard_set::outlook shard_set::look_ahead() noexcept
+{
+  outlook all;
+  for (const auto& s : shards_) {
+    const std::lock_guard lock(*s);
+    all.add(*s);
   }
   return all;
 }
@@ -139,13 +154,11 @@ bool shard_set::step_clock(time_point limit)
 {
   {
     const std::lock_guard lock(advance_mutex_);
-    outlook all = advance_shards(clock_.tick_floor(clock_.now()));
     // More than once if a slot is to be cascaded.
-    while (!all.expired) {
+    for (outlook all = look_ahead(); !all.expired; all = advance_shards(all.next)) {
       const time_point next = clock_.time_of(all.next);
       if (next > limit || next == time_point::max()) return false;
-      clock_.stop_at(next);
-      all = advance_shards(all.next);
+      clock_.stop_at(std::max(clock_.now(), next));
     }
   }
   post_expired();

@@ -110,10 +110,13 @@ private:
     bool expired = false;  ///< there are waits to complete
     bool idle = true;      ///< there are no others
     tick next = never;     ///< to wake up for
+
+    void add(const shard& s) noexcept;
   };
 
   void start(wait_op& op, tick when);
 
+  [[nodiscard]] outlook look_ahead() noexcept;
   [[nodiscard]] outlook advance_shards(tick now) noexcept;
   void post_expired() noexcept;
   void complete_expired();
