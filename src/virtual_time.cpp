@@ -69,8 +69,7 @@ bool virtual_time::advance_to_next()
 
 void virtual_time::complete_until(time_point limit)
 {
-  do
-    run_ready_();
+  do run_ready_();
   while (shards_->step_clock(limit));
 }
 

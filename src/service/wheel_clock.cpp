@@ -65,7 +65,8 @@ void wheel_clock::sleep_towards(time_point deadline) const
 {
   // In pieces: what a standard library makes of the last time point is not to be relied on, and a
   // clock that is stopped may be moved at any time.
-  const duration piece = is_stopped() ? duration{std::chrono::milliseconds{1}} : std::chrono::hours{1};
+  const duration piece =
+    is_stopped() ? duration{std::chrono::milliseconds{1}} : std::chrono::hours{1};
   std::this_thread::sleep_for(std::min(deadline - now(), piece));
 }
 

@@ -73,8 +73,8 @@ private:
 
   time_point origin_;
   std::uint64_t tick_ns_;
-  tick last_;                ///< that begins at a time point
-  duration coarse_grain_{};  ///< zero: the clock is read precisely
+  tick last_;                                 ///< that begins at a time point
+  duration coarse_grain_{};                   ///< zero: the clock is read precisely
   std::atomic<duration::rep> stopped_at_{0};  ///< 0, which is long past: the clock runs
 };
 
