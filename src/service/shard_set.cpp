@@ -150,7 +150,7 @@ bool shard_set::stop_clock() noexcept
   return true;
 }
 
-bool shard_set::step_clock(time_point limit)
+bool shard_set::step_clock(time_point limit) noexcept
 {
   {
     const std::lock_guard lock(advance_mutex_);

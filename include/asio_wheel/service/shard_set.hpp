@@ -77,8 +77,9 @@ public:
   [[nodiscard]] bool stop_clock() noexcept;
 
   /// Moves the stopped clock and the wheels to the next time at which a wait is due, and posts the
-  /// completion of what expired; but changes nothing if that is after `limit`. Whether it is not.
-  [[nodiscard]] bool step_clock(time_point limit);
+  /// completion of what expired. Returns false, and goes no further than `limit`, if that comes
+  /// first.
+  [[nodiscard]] bool step_clock(time_point limit) noexcept;
 
   /// Moves the stopped clock to `t`, by which nothing is due that has not expired.
   void move_clock(time_point t) noexcept { clock_.stop_at(t); }
@@ -87,7 +88,7 @@ public:
   /// sake of fast steps is made up for.
   void rest_clock() noexcept;
 
-  /// Lets the clock run. It is behind where it was, and the wheels go back with it.
+  /// Lets the clock run. If that takes it back, the wheels go back with it.
   void start_clock() noexcept;
 
   /// Keeps the count that max_pending is compared with.
