@@ -7,5 +7,6 @@
 #include <asio_wheel/service/wheel_stats.hpp>
 #include <asio_wheel/service/wheel_timer_service.hpp>
 #include <asio_wheel/use_wheel.hpp>
+#include <asio_wheel/virtual_time.hpp>
 #include <asio_wheel/wheel_timer.hpp>
 #include <asio_wheel/wheel_watchdog.hpp>

@@ -13,12 +13,9 @@
 #include <boost/asio/wait_traits.hpp>
 #include <boost/system/system_error.hpp>
 
-#include <algorithm>
-#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <memory>
-#include <thread>
 #include <type_traits>
 #include <utility>
 
@@ -142,13 +139,12 @@ public:
   /// Sets the expiry to `delay` from now and cancels all pending waits. Returns how many.
   std::size_t expires_after(const duration& delay) noexcept { return waits_.expires_after(delay); }
 
-  /// Blocks the calling thread until the expiry. Does not need the context to run.
+  /// Blocks the calling thread until the expiry by the wheel's clock. Does not need the context
+  /// to run; under a virtual_time it takes another thread to move the clock.
   void wait()
   {
-    // In pieces: what a standard library makes of the last time point is not to be relied on.
-    constexpr duration piece = std::chrono::hours{1};
-    while (clock_type::now() < expiry())
-      std::this_thread::sleep_for(std::min(expiry() - clock_type::now(), piece));
+    const wheel_clock& clock = waits_.shards().clock();
+    while (clock.now() < expiry()) clock.sleep_towards(expiry());
   }
 
   /// The same; `ec` is cleared.

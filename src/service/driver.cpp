@@ -16,9 +16,9 @@ driver::driver(shard_set& shards, asio::execution_context& context)
     timer_(strand_)
 {}
 
-void driver::insist_on(tick when) noexcept
+void driver::insist() noexcept
 {
-  while (when < wake_.load(std::memory_order_relaxed)) {
+  for (;;) {
     try {
       return request_pass();
     } catch (...) {
@@ -53,14 +53,16 @@ void driver::pass()
   pass_requested_ = false;
   wake_ = disarmed;
 
-  const auto next = shards_.advance(shards_.clock().tick_floor(shards_.clock().now()));
+  const auto next = shards_.advance();
+  const wheel_clock& clock = shards_.clock();
+  const bool stopped = clock.is_stopped();  // if that changes from here on, another pass follows
   if (next) {
-    arm(*next);
+    arm(stopped ? never : *next);
   } else if (armed_ != disarmed) {
     armed_ = disarmed;
     timer_.cancel();
   }
-  wake_ = armed_;
+  wake_ = next && stopped ? clock.tick_floor(clock.now()) + 1 : armed_;
 }
 
 void driver::arm(tick when)

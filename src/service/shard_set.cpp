@@ -99,21 +99,91 @@ bool shard_set::file(shard& s, shard_section& section, wait_op& op, tick when)
   return true;
 }
 
-std::optional<tick> shard_set::advance(tick now)
+void shard_set::outlook::add(const shard& s) noexcept
 {
-  bool expired = false;
-  bool idle = true;
-  tick next = never;
+  expired |= s.has_expired();
+  idle &= s.idle();
+  next = std::min(next, s.next_tick());
+}
+
+shard_set::outlook shard_set::advance_shards(tick now) noexcept
+{
+  outlook all;
   for (const auto& s : shards_) {
     const std::lock_guard lock(*s);
     s->advance(now);
-    expired |= s->has_expired();
-    idle &= s->idle();
-    next = std::min(next, s->next_tick());
+    all.add(*s);
   }
-  if (expired) post_expired();
-  if (idle) return std::nullopt;
-  return next;
+  return all;
+}
+
+shard_set::outlook shard_set::look_ahead() noexcept
+{
+  outlook all;
+  for (const auto& s : shards_) {
+    const std::lock_guard lock(*s);
+    s->settle();
+    all.add(*s);
+  }
+  return all;
+}
+
+std::optional<tick> shard_set::advance()
+{
+  outlook all;
+  {
+    const std::lock_guard lock(advance_mutex_);
+    all = advance_shards(clock_.tick_floor(clock_.now()));
+  }
+  if (all.expired) post_expired();
+  if (all.idle) return std::nullopt;
+  return all.next;
+}
+
+bool shard_set::stop_clock() noexcept
+{
+  {
+    const std::lock_guard lock(advance_mutex_);
+    if (clock_.is_stopped()) return false;
+    clock_.stop_at(clock_.now());
+  }
+  rest_clock();
+  return true;
+}
+
+bool shard_set::step_clock(time_point limit) noexcept
+{
+  {
+    const std::lock_guard lock(advance_mutex_);
+    // More than once if a slot is to be cascaded.
+    for (outlook all = look_ahead(); !all.expired; all = advance_shards(all.next)) {
+      const time_point next = clock_.time_of(all.next);
+      if (next > limit || next == time_point::max()) return false;
+      clock_.stop_at(std::max(clock_.now(), next));
+    }
+  }
+  post_expired();
+  return true;
+}
+
+void shard_set::rest_clock() noexcept
+{
+  if (driver* d = driver_) d->insist();
+}
+
+void shard_set::start_clock() noexcept
+{
+  {
+    const std::lock_guard lock(advance_mutex_);
+    // The wheels first: a wait that another thread starts meanwhile may be late, but not early.
+    const tick present = clock_.tick_floor(wheel_clock::running_now());
+    for (const auto& s : shards_) {
+      const std::lock_guard shard_lock(*s);
+      s->rewind(present);
+    }
+    clock_.run();
+  }
+  rest_clock();
 }
 
 void shard_set::post_expired() noexcept

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <thread>
 
 #if defined(__linux__)
 #include <ctime>
@@ -43,7 +44,8 @@ time_point coarse_now() noexcept
 }
 #endif
 
-/// How many clocks of each kind there are in the process, and the grain of the coarse ones.
+/// How many clocks of each kind there are in the process, and the grain of the coarse ones. One
+/// that is stopped is of both kinds.
 struct alignas(64) population {
   std::atomic<int> precise;
   std::atomic<int> coarse;
@@ -54,7 +56,7 @@ constinit population clocks{};
 }  // namespace
 
 wheel_clock::wheel_clock(clock_source source, nanoseconds tick_length)
-  : origin_(clock_type::now()),
+  : origin_(running_now()),
     tick_ns_(static_cast<std::uint64_t>(tick_length.count())),
     last_{static_cast<std::uint64_t>((time_point::max() - origin_).count()) / tick_ns_},
     coarse_grain_(source == clock_source::coarse ? coarse_grain() : duration{})
@@ -65,12 +67,29 @@ wheel_clock::wheel_clock(clock_source source, nanoseconds tick_length)
 
 wheel_clock::~wheel_clock()
 {
+  if (is_stopped()) run();
   --(coarse_grain_ != duration{} ? clocks.coarse : clocks.precise);
+}
+
+void wheel_clock::stop_at(time_point t) noexcept
+{
+  if (!is_stopped()) {
+    ++clocks.precise;
+    ++clocks.coarse;
+  }
+  stopped_at_ = t.time_since_epoch().count();
+}
+
+void wheel_clock::run() noexcept
+{
+  stopped_at_ = 0;
+  --clocks.precise;
+  --clocks.coarse;
 }
 
 time_point wheel_clock::start_of_delay() const noexcept
 {
-  return coarse_grain_ != duration{} ? coarse_now() + coarse_grain_ : now();
+  return coarse_grain_ != duration{} && !is_stopped() ? coarse_now() + coarse_grain_ : now();
 }
 
 std::optional<time_point> wheel_clock::early_start_of_delay() noexcept
@@ -87,6 +106,15 @@ time_point wheel_clock::deadline_after(duration delay,
   // One that is over at once must not lie ahead of now(), as a coarse start does.
   if (delay <= duration::zero()) return add(now(), delay);
   return add(early ? *early : start_of_delay(), delay);
+}
+
+void wheel_clock::sleep_towards(time_point deadline) const
+{
+  // In pieces: what a standard library makes of the last time point is not to be relied on, and a
+  // clock that is stopped may be moved at any time.
+  const duration piece =
+    is_stopped() ? duration{std::chrono::milliseconds{1}} : std::chrono::hours{1};
+  std::this_thread::sleep_for(std::min(deadline - now(), piece));
 }
 
 std::uint64_t wheel_clock::since_origin(time_point t) const noexcept

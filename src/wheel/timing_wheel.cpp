@@ -242,19 +242,52 @@ void timing_wheel::take_overdue() noexcept
 /// Hands the entries of a slot whose first tick is now to the levels below it, all empty.
 void timing_wheel::cascade(std::uint32_t slot) noexcept
 {
-  chunk_queue source = detach(slot);
+  const chunk_queue source = detach(slot);
   raise_horizons();
+  cascaded_ += refile(source);
+}
+
+/// Files each entry of a detached queue in the slot that the horizons name now. Returns how many.
+std::uint64_t timing_wheel::refile(chunk_queue source) noexcept
+{
+  std::uint64_t n = 0;
   for (chunk* c = source.head; c;) {
     prefetch_behind(*c);
     for (unsigned i = 0; i < c->used; ++i) {
       wheel_entry* e = c->cells[i];
       if (e) file(*e, slot_for(e->due_));
     }
-    cascaded_ += c->live;
+    n += c->live;
     chunk* const next = c->next;
     pool_.give_back(*c);
     c = next;
   }
+  return n;
+}
+
+void timing_wheel::rewind(tick to) noexcept
+{
+  assert(to <= now_);
+  for (chunk* c = due_.head; c; c = c->next) {
+    // What lies before due_read_ has been popped, and may be gone.
+    for (std::size_t i = c == due_.head ? due_read_ : 0; i < c->used; ++i) {
+      if (wheel_entry* e = c->cells[i]) e->due_ = std::min(e->due_, to);
+    }
+  }
+
+  chunk_queue all;
+  const auto take = [&](std::uint32_t slot) {
+    chunk_queue found = detach(slot);
+    all.splice_back(found);
+  };
+  while (occupied_levels_ != 0) {
+    const auto level = static_cast<unsigned>(std::countr_zero(occupied_levels_));
+    take(slot_of(level, first_span(level)));
+  }
+  take(overflow_slot());
+  now_ = to;
+  raise_horizons();  // anew, as no entry is in the way
+  static_cast<void>(refile(all));
 }
 
 /// Moves each horizon up as far as the level below has slots for, the horizon above allows and

@@ -24,6 +24,9 @@ class shard_set;
 /// the wheel has one, if only for the end of time; that is what keeps `run()` going. Between
 /// passes the timer is left alone, unless a wait comes up for an earlier tick or the wait it was
 /// set for goes away: then a pass is requested, once for all that ask before it runs.
+///
+/// While the clock is stopped, the timer waits for the end of time, and passes are requested only
+/// for what is due at once: whoever moves the clock takes care of the rest.
 class driver {
 public:
   driver(shard_set& shards, asio::execution_context& context);
@@ -35,7 +38,13 @@ public:
   }
 
   /// The same for a wait that is already filed: tries again until it succeeds.
-  void insist_on(tick when) noexcept;
+  void insist_on(tick when) noexcept
+  {
+    if (when < wake_.load(std::memory_order_relaxed)) insist();
+  }
+
+  /// Makes sure of a pass.
+  void insist() noexcept;
 
   /// Says that a slot which was to be woken for at `unneeded` is empty, tick 0 if all are.
   /// If the pass that would set the timer anew cannot be posted, it fires once in vain.

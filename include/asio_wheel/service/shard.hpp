@@ -65,9 +65,12 @@ public:
     return static_cast<wait_op*>(wheel_.front());
   }
 
-  /// The same for a wait that was filed under `when`, without a look at it. May say no of one that
-  /// is overdue.
-  [[nodiscard]] bool is_surely_pending(tick when) const noexcept { return when > wheel_.now(); }
+  /// The same for a wait that was filed under `when`, without a look at it. May say no where
+  /// is_pending() would say yes.
+  [[nodiscard]] bool is_surely_pending(tick when) const noexcept
+  {
+    return when > wheel_.now() && !wheel_.has_due();
+  }
 
   /// Carries out the cancels that were put off.
   void settle() noexcept;
@@ -79,6 +82,14 @@ public:
     unneeded_ = none;
     wheel_.advance(now);
   }
+
+  /// Moves the wheel back to `now`, if it is ahead of that. What has expired, has expired.
+  void rewind(tick now) noexcept
+  {
+    settle();
+    if (now < wheel_.now()) wheel_.rewind(now);
+  }
+
   [[nodiscard]] bool has_expired() const noexcept { return wheel_.has_due(); }
   [[nodiscard]] wait_op* front_expired() noexcept
   {

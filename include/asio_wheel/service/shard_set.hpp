@@ -67,9 +67,29 @@ public:
     if (driver* d = driver_) d->forget(unneeded);
   }
 
-  /// Moves all wheels to `now` and posts the completion of what expired. Returns the next tick to
-  /// wake up for; nothing if no wait is pending.
-  [[nodiscard]] std::optional<tick> advance(tick now);
+  /// Moves all wheels to the present and posts the completion of what expired. Returns the next
+  /// tick to wake up for; nothing if no wait is pending.
+  [[nodiscard]] std::optional<tick> advance();
+
+  // For virtual_time, which takes care that one thread at a time moves a clock that is stopped.
+
+  /// Stops the clock at its present reading. Whether it was running.
+  [[nodiscard]] bool stop_clock() noexcept;
+
+  /// Moves the stopped clock and the wheels to the next time at which a wait is due, and posts the
+  /// completion of what expired. Returns false, and goes no further than `limit`, if that comes
+  /// first.
+  [[nodiscard]] bool step_clock(time_point limit) noexcept;
+
+  /// Moves the stopped clock to `t`, by which nothing is due that has not expired.
+  void move_clock(time_point t) noexcept { clock_.stop_at(t); }
+
+  /// To be called when the clock will not be moved for a while: what has been left out for the
+  /// sake of fast steps is made up for.
+  void rest_clock() noexcept;
+
+  /// Lets the clock run. If that takes it back, the wheels go back with it.
+  void start_clock() noexcept;
 
   /// Keeps the count that max_pending is compared with.
   void count_ended(std::size_t n) noexcept
@@ -87,8 +107,18 @@ public:
   void close() noexcept;
 
 private:
+  struct outlook {
+    bool expired = false;  ///< there are waits to complete
+    bool idle = true;      ///< there are no others
+    tick next = never;     ///< to wake up for
+
+    void add(const shard& s) noexcept;
+  };
+
   void start(wait_op& op, tick when);
 
+  [[nodiscard]] outlook look_ahead() noexcept;
+  [[nodiscard]] outlook advance_shards(tick now) noexcept;
   void post_expired() noexcept;
   void complete_expired();
   [[nodiscard]] bool take_expired(batch& waits, std::optional<tick>& renewed);
@@ -96,10 +126,12 @@ private:
   const wheel_options options_;
   const asio::any_io_executor executor_;
   const native_executor native_;
-  const wheel_clock clock_;
+  wheel_clock clock_;
   std::atomic<driver*> driver_{nullptr};  ///< null once the set is closed
   std::vector<std::unique_ptr<shard>> shards_;
   std::atomic<std::size_t> pending_{0};  ///< kept only if there is a limit to it
+
+  spin_lock advance_mutex_;  ///< keeps clock and wheels in step; taken before the shards' locks
 
   // Guarded by expired_mutex_, which is taken before the shards' locks: completions of expired
   // waits, which have to leave in order even when they come from several shards.

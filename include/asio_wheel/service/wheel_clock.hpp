@@ -19,6 +19,8 @@ using duration = clock_type::duration;
 /// Deadlines round up to a tick and now rounds down. So whenever tick_ceil(deadline) <=
 /// tick_floor(now), deadline <= now: a wheel that is advanced to tick_floor(now) never completes
 /// a wait early.
+///
+/// It runs with `clock_type`, other than while a virtual_time has stopped it.
 class wheel_clock {
 public:
   wheel_clock(clock_source source, std::chrono::nanoseconds tick_length);
@@ -26,7 +28,25 @@ public:
   wheel_clock& operator=(const wheel_clock&) = delete;
   ~wheel_clock();
 
-  [[nodiscard]] time_point now() const noexcept { return clock_type::now(); }
+  [[nodiscard]] time_point now() const noexcept
+  {
+    const auto stopped = stopped_at_.load(std::memory_order_relaxed);
+    return stopped == 0 ? running_now() : time_point{duration{stopped}};
+  }
+
+  /// What the clock says when it is not stopped.
+  [[nodiscard]] static time_point running_now() noexcept { return clock_type::now(); }
+
+  // Stopping and moving the clock. Its owner sees to it that only one does so at a time.
+  void stop_at(time_point t) noexcept;
+  void run() noexcept;
+  [[nodiscard]] bool is_stopped() const noexcept
+  {
+    return stopped_at_.load(std::memory_order_relaxed) != 0;
+  }
+
+  /// Blocks the thread for a while, and for no longer than until `deadline`.
+  void sleep_towards(time_point deadline) const;
 
   /// Where a delay begins: a reading that is not before now(), and after it by no more than the
   /// coarse clock's grain.
@@ -34,7 +54,7 @@ public:
 
   /// The same for whatever clock it will turn out to be, while the memory comes that says so: the
   /// time cannot be read while a load is outstanding. Nothing if the clocks of the process are not
-  /// all of one kind.
+  /// all of one kind, or one is stopped.
   [[nodiscard]] static std::optional<time_point> early_start_of_delay() noexcept;
 
   /// start_of_delay() of the clock that `clock` points to, an early one if there is any: then
@@ -81,8 +101,9 @@ private:
 
   time_point origin_;
   std::uint64_t tick_ns_;
-  tick last_;                ///< that begins at a time point
-  duration coarse_grain_{};  ///< zero: the clock is read precisely
+  tick last_;                                 ///< that begins at a time point
+  duration coarse_grain_{};                   ///< zero: the clock is read precisely
+  std::atomic<duration::rep> stopped_at_{0};  ///< 0, which is long past: the clock runs
 };
 
 }  // namespace asio_wheel

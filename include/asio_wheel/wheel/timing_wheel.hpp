@@ -81,6 +81,10 @@ public:
   /// in the order of their ticks, then of their insertion. Requires to >= now().
   void advance(tick to) noexcept;
 
+  /// Moves now back to `to`. What is due stays so, at `to` the latest; all else stays filed under
+  /// its tick, and in its order. Never allocates. O(slots + entries). Requires to <= now().
+  void rewind(tick to) noexcept;
+
   /// Takes out the next due entry; nullptr if there is none.
   [[nodiscard]] wheel_entry* pop_due() noexcept;
 
@@ -141,6 +145,7 @@ private:
   void collect(tick to) noexcept;
   void take_overdue() noexcept;
   void cascade(std::uint32_t slot) noexcept;
+  [[nodiscard]] std::uint64_t refile(chunk_queue source) noexcept;
   void raise_horizons() noexcept;
 
   // What every insert and erase uses comes first, in two cache lines.

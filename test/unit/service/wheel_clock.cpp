@@ -135,3 +135,57 @@ BOOST_AUTO_TEST_CASE(a_delay_saturates_at_both_ends)
 }
 
 BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(stopped_clock)
+
+BOOST_AUTO_TEST_CASE(says_what_it_is_told)
+{
+  origin o(1ms);
+  BOOST_TEST(!o.clock.is_stopped());
+  for (const auto t : {o.zero, o.zero + 24h, o.zero + 1s}) {
+    o.clock.stop_at(t);
+    BOOST_TEST(o.clock.is_stopped());
+    BOOST_TEST((o.clock.now() == t));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(is_where_delays_count_from_whatever_the_source)
+{
+  for (const auto source : {clock_source::precise, clock_source::coarse}) {
+    origin o(1ms, source);
+    o.clock.stop_at(o.zero + 24h);
+    BOOST_TEST((o.clock.deadline_after(5ms) == o.zero + 24h + 5ms));
+    BOOST_TEST((o.clock.deadline_after(-5ms) == o.zero + 24h - 5ms));
+    BOOST_TEST((o.clock.deadline_after(duration::max()) == time_point::max()));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(tells_past_deadlines_from_those_to_come)
+{
+  origin o(1ms);
+  o.clock.stop_at(o.zero + 10ms + 1ns);
+  BOOST_TEST(count(o.clock.tick_for(o.zero + 3ms)) == 3U);
+  BOOST_TEST(count(o.clock.tick_for(o.zero + 10ms + 1ns)) == 10U);  // due at once
+  BOOST_TEST(count(o.clock.tick_for(o.zero + 10ms + 2ns)) == 11U);
+}
+
+BOOST_AUTO_TEST_CASE(runs_again_as_if_it_had_never_stopped)
+{
+  origin o(1ms);
+  o.clock.stop_at(o.zero + 24h);
+  o.clock.run();
+  BOOST_TEST(!o.clock.is_stopped());
+  const auto before = clock_type::now();
+  const auto now = o.clock.now();
+  BOOST_TEST((before <= now));
+  BOOST_TEST((now <= clock_type::now()));
+}
+
+BOOST_AUTO_TEST_CASE(lets_nobody_sleep_for_long)
+{
+  origin o(1ms);
+  o.clock.stop_at(o.zero);
+  o.clock.sleep_towards(o.zero + 24h);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

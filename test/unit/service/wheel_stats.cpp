@@ -70,6 +70,57 @@ BOOST_AUTO_TEST_CASE(tell_the_largest_batch)
   BOOST_TEST(c.wheel.stats().largest_batch == 300U);
 }
 
+BOOST_AUTO_TEST_CASE(count_a_wakeup_for_each_tick_that_is_slept_for)
+{
+  context_with_wheel c;
+  outcome ignored;
+  for (std::uint64_t i = 1; i <= 3; ++i) {
+    const auto deadline = c.wheel.now() + 20ms;
+    for (int n = 0; n < 10; ++n) c.wheel.async_wait(deadline, ignored.recorder());
+    support::run_to_end(c.context);
+    BOOST_TEST(c.wheel.stats().wakeups == i);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(count_each_move_to_a_finer_level)
+{
+  context_with_wheel c;
+  outcome ignored;
+  virtual_time time(c.wheel);
+  const auto start = c.wheel.now();
+  c.wheel.async_wait(start + 100ms, ignored.recorder());  // of the finest level from the start
+  time.advance(200ms);
+  BOOST_TEST(c.wheel.stats().cascaded == 0U);
+  for (int i = 0; i < 5; ++i) c.wheel.async_wait(start + 1h, ignored.recorder());  // of the third
+  time.advance(1h);
+  BOOST_TEST(c.wheel.stats().cascaded == 2U * 5U);
+  BOOST_TEST(c.wheel.stats().expired == 6U);
+}
+
+BOOST_AUTO_TEST_CASE(count_as_expired_what_was_past_at_its_start)
+{
+  context_with_wheel c;
+  outcome ignored;
+  c.wheel.async_wait(0s, ignored.recorder());
+  c.wheel.async_wait(c.wheel.now() - 1s, ignored.recorder());
+  BOOST_TEST(c.wheel.stats().pending == 2U);
+  support::run_to_end(c.context);
+  BOOST_TEST(c.wheel.stats().expired == 2U);
+  BOOST_TEST(c.wheel.stats().pending == 0U);
+  BOOST_TEST(c.wheel.stats().wakeups == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(find_nothing_late_in_virtual_time)
+{
+  context_with_wheel c;
+  outcome ignored;
+  virtual_time time(c.wheel);
+  for (int i = 0; i < 500; ++i) c.wheel.async_wait(i * 1min, ignored.recorder());
+  time.advance(24h);
+  BOOST_TEST(c.wheel.stats().lateness.count() == 500U);
+  BOOST_TEST((c.wheel.stats().lateness.max() < c.wheel.options().tick));
+}
+
 BOOST_AUTO_TEST_CASE(tell_how_late_expired_waits_were)
 {
   context_with_wheel c;

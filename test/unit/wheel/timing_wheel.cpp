@@ -150,6 +150,63 @@ BOOST_AUTO_TEST_CASE(entry_that_is_filed_as_another_expires_is_not_lost)
   BOOST_TEST((pop_all(wheel) == std::vector<const wheel_entry*>{&entries[1], &entries[0]}));
 }
 
+BOOST_AUTO_TEST_CASE(rewind_leaves_entries_their_ticks_and_their_order)
+{
+  timing_wheel wheel(small);
+  std::array<wheel_entry, 4> entries;
+  wheel.insert(entries[1], tick{1003});
+  wheel.insert(entries[3], tick{5000});
+  wheel.advance(tick{1001});
+  wheel.insert(entries[2], tick{1003});
+  wheel.rewind(tick{2});
+  BOOST_TEST((wheel.now() == tick{2}));
+  BOOST_TEST(wheel.check() == "");
+  wheel.insert(entries[0], tick{3});
+  wheel.advance(tick{3});
+  BOOST_TEST(wheel.pop_due() == &entries[0]);
+  wheel.advance(tick{1002});
+  BOOST_TEST(wheel.pop_due() == nullptr);
+  wheel.advance(tick{5000});
+  BOOST_TEST(
+    (pop_all(wheel) == std::vector<const wheel_entry*>{&entries[1], &entries[2], &entries[3]}));
+}
+
+BOOST_AUTO_TEST_CASE(rewind_leaves_due_entries_due)
+{
+  timing_wheel wheel(small);
+  std::array<wheel_entry, 3> entries;
+  wheel.insert(entries[0], tick{10});
+  wheel.insert(entries[1], tick{20});
+  wheel.advance(tick{100});
+  BOOST_TEST(wheel.pop_due() == &entries[0]);
+  wheel.insert(entries[2], tick{50});  // past, and not due before the next advance()
+  wheel.rewind(tick{5});
+  BOOST_TEST(wheel.is_due(entries[1]));
+  BOOST_TEST(!wheel.is_due(entries[2]));
+  BOOST_TEST((wheel.next_tick() == tick{5}));
+  wheel.advance(tick{5});
+  BOOST_TEST((pop_all(wheel) == std::vector<const wheel_entry*>{&entries[1], &entries[2]}));
+  BOOST_TEST(wheel.check() == "");
+}
+
+BOOST_AUTO_TEST_CASE(rewind_keeps_what_never_comes_and_what_lies_beyond_the_levels)
+{
+  timing_wheel wheel(small);
+  std::array<wheel_entry, 2> entries;
+  wheel.advance(tick{1'000'000});
+  wheel.insert(entries[0], never);
+  wheel.insert(entries[1], tick{1'000'001});  // at hand now, and far away soon
+  wheel.rewind(tick{});
+  BOOST_TEST(wheel.check() == "");
+  BOOST_TEST(wheel.size() == 2u);
+  wheel.advance(tick{1'000'000});
+  BOOST_TEST(!wheel.has_due());
+  wheel.advance(tick{1'000'001});
+  BOOST_TEST(wheel.pop_due() == &entries[1]);
+  wheel.erase(entries[0]);
+  BOOST_TEST(wheel.empty());
+}
+
 BOOST_AUTO_TEST_CASE(geometry_out_of_range_is_refused)
 {
   const auto make = [](unsigned slot_bits, unsigned fan_bits, unsigned levels) {

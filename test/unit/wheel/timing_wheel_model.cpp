@@ -50,6 +50,9 @@ public:
     now_ = to;
   }
 
+  /// What is filed stays filed under its tick, and what is due stays due.
+  void rewind(tick to) { now_ = to; }
+
   entry* pop_due()
   {
     if (due_.empty()) return nullptr;
@@ -111,6 +114,7 @@ private:
       case 13:
         if (wheel_.next_tick() < tick{std::uint64_t{1} << 62}) advance(count(wheel_.next_tick()));
         break;
+      case 14: rewind(std::min(near_or_far(operand), count(wheel_.now()))); break;
       default:
         if (std::string broken = pop(operand % 8); !broken.empty()) return broken;
     }
@@ -152,6 +156,13 @@ private:
   {
     wheel_.advance(tick{to});
     model_.advance(tick{to});
+  }
+
+  void rewind(std::uint64_t by)
+  {
+    const tick to{count(wheel_.now()) - by};
+    wheel_.rewind(to);
+    model_.rewind(to);
   }
 
   std::string pop(std::uint32_t n)

@@ -1,0 +1,45 @@
+// L3 roof: how statistics and options read, for {fmt}. The umbrella header leaves it out.
+#pragma once
+
+#include <asio_wheel/ground/export.hpp>
+#include <asio_wheel/service/wheel_options.hpp>
+#include <asio_wheel/service/wheel_stats.hpp>
+
+#include <fmt/core.h>
+
+#include <string_view>
+
+namespace asio_wheel {
+
+/// Formats a `T` as a text, with fill, alignment and width as for any string.
+///
+///     clock_source     coarse
+///     wheel_options    tick 1 ms, slots 1024, shards 2, max_pending unlimited, clock coarse
+///     wheel_stats      a line for each counter and one for the lateness
+///     log2_histogram   a line of percentiles and one for each bucket, with a bar
+///
+/// Durations are rounded to three digits. No line break at the end.
+template <class T>
+struct text_formatter : fmt::formatter<std::string_view> {
+  fmt::format_context::iterator format(const T& value, fmt::format_context& context) const;
+};
+
+extern template struct ASIO_WHEEL_EXPORT text_formatter<clock_source>;
+extern template struct ASIO_WHEEL_EXPORT text_formatter<wheel_options>;
+extern template struct ASIO_WHEEL_EXPORT text_formatter<wheel_stats>;
+extern template struct ASIO_WHEEL_EXPORT text_formatter<log2_histogram>;
+
+}  // namespace asio_wheel
+
+template <>
+struct fmt::formatter<asio_wheel::clock_source>
+  : asio_wheel::text_formatter<asio_wheel::clock_source> {};
+template <>
+struct fmt::formatter<asio_wheel::wheel_options>
+  : asio_wheel::text_formatter<asio_wheel::wheel_options> {};
+template <>
+struct fmt::formatter<asio_wheel::wheel_stats>
+  : asio_wheel::text_formatter<asio_wheel::wheel_stats> {};
+template <>
+struct fmt::formatter<asio_wheel::log2_histogram>
+  : asio_wheel::text_formatter<asio_wheel::log2_histogram> {};

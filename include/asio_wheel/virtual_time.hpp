@@ -1,0 +1,81 @@
+// L3 roof: time that passes when a test says so.
+#pragma once
+
+#include <asio_wheel/ground/export.hpp>
+#include <asio_wheel/service/shard_set.hpp>
+#include <asio_wheel/service/wheel_clock.hpp>
+#include <asio_wheel/service/wheel_timer_service.hpp>
+
+#include <boost/smart_ptr/intrusive_ptr.hpp>
+
+#include <cstddef>
+#include <functional>
+
+namespace asio_wheel {
+
+/// Stops a wheel's clock while it lives, and moves it by hand.
+///
+///     virtual_time time{wheel};
+///     wheel.async_wait(30s, handler);
+///     time.advance(1h);  // calls the handler, and returns at once
+///
+/// Whatever is on the wheel follows: waits, timers, deadlines of operations, all that repeats.
+/// The context's other work goes on in real time.
+///
+/// When it goes, the clock runs again from the real present, which lies before the time that was
+/// reached. Waits keep their deadlines, so none is early; those that have expired remain so, even
+/// if their handlers are yet to be called. It calls no handlers as it goes.
+///
+/// The clock is one to all: now(), and starting and cancelling waits, are as thread-safe as ever.
+/// To construct, advance and destroy is not, and may not be done from a handler of the context.
+/// An io_context must not be run by others meanwhile. What others start while the clock stops or
+/// starts again is judged by either time.
+class ASIO_WHEEL_EXPORT virtual_time {
+public:
+  using duration = asio_wheel::duration;
+  using time_point = asio_wheel::time_point;
+
+  /// Stops the clock of a wheel in an io_context, which advance() polls, and restarts if it has
+  /// run out of work.
+  ///
+  /// Throws std::logic_error if another virtual_time has stopped it, std::invalid_argument if the
+  /// wheel's context is not an io_context.
+  explicit virtual_time(wheel_timer_service& wheel);
+
+  /// Stops the clock of a wheel in any context.
+  ///
+  /// @param run_ready  called by advance(): returns when all handlers have been called that the
+  ///                   context could call without waiting.
+  /// Throws std::logic_error if another virtual_time has stopped it, and std::bad_alloc.
+  virtual_time(wheel_timer_service& wheel, std::function<void()> run_ready);
+
+  virtual_time(const virtual_time&) = delete;
+  virtual_time& operator=(const virtual_time&) = delete;
+
+  ~virtual_time();
+
+  /// What the wheel's now() says.
+  [[nodiscard]] time_point now() const noexcept { return shards_->clock().now(); }
+
+  /// Moves the clock to `d` from now and completes what is due by then, in the order of the
+  /// deadlines, each with the clock at its tick. What handlers start meanwhile is included.
+  ///
+  /// @param d  how far; zero or less completes what is due now. Saturates.
+  /// Returns how many waits expired.
+  /// Exceptions: those of handlers. The clock then stands where the handler saw it, nothing is
+  ///   lost, and the next advance() goes on from there.
+  std::size_t advance(duration d);
+
+  /// Completes what is due now, moves the clock to the next tick at which a wait expires, and
+  /// completes what is due then. Returns false, and leaves the clock, if no wait is pending.
+  /// Exceptions: as above.
+  bool advance_to_next();
+
+private:
+  void complete_until(time_point limit);
+
+  boost::intrusive_ptr<shard_set> shards_;
+  std::function<void()> run_ready_;
+};
+
+}  // namespace asio_wheel

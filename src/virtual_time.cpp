@@ -1,0 +1,76 @@
+// L3 roof: stopping the clock and moving it from one due wait to the next.
+#include <asio_wheel/virtual_time.hpp>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/query.hpp>
+
+#include <stdexcept>
+#include <utility>
+
+namespace asio_wheel {
+namespace {
+
+std::function<void()> poll_context_of(const wheel_timer_service& wheel)
+{
+  const asio::any_io_executor ex = wheel.get_executor();
+  const auto* typed = ex.target<asio::io_context::executor_type>();
+  if (!typed)
+    throw std::invalid_argument(
+      "virtual_time: the wheel's context is not an io_context; pass a function that runs its "
+      "ready handlers");
+  return [&context = asio::query(*typed, asio::execution::context)] {
+    if (context.stopped()) context.restart();
+    context.poll();
+  };
+}
+
+/// Puts the clock to rest on the way out, by an exception too.
+struct [[nodiscard]] clock_in_motion {
+  shard_set& shards;
+  ~clock_in_motion() { shards.rest_clock(); }
+};
+
+}  // namespace
+
+virtual_time::virtual_time(wheel_timer_service& wheel) : virtual_time(wheel, poll_context_of(wheel))
+{}
+
+virtual_time::virtual_time(wheel_timer_service& wheel, std::function<void()> run_ready)
+  : shards_(&wheel.shards()),
+    run_ready_(std::move(run_ready))
+{
+  if (!shards_->stop_clock())
+    throw std::logic_error("virtual_time: there is another one on this wheel");
+}
+
+virtual_time::~virtual_time()
+{
+  shards_->start_clock();
+}
+
+std::size_t virtual_time::advance(duration d)
+{
+  const clock_in_motion motion{*shards_};
+  const std::uint64_t before = shards_->stats().expired;
+  const time_point end = d > duration::zero() ? shards_->clock().deadline_after(d) : now();
+  complete_until(end);
+  shards_->move_clock(end);
+  return static_cast<std::size_t>(shards_->stats().expired - before);
+}
+
+bool virtual_time::advance_to_next()
+{
+  const clock_in_motion motion{*shards_};
+  complete_until(now());
+  if (!shards_->step_clock(time_point::max())) return false;
+  complete_until(now());
+  return true;
+}
+
+void virtual_time::complete_until(time_point limit)
+{
+  do run_ready_();
+  while (shards_->step_clock(limit));
+}
+
+}  // namespace asio_wheel

@@ -1,0 +1,138 @@
+// How statistics and options read.
+#include <asio_wheel.hpp>
+#include <asio_wheel/fmt.hpp>
+
+#include <fmt/format.h>
+
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <sstream>
+#include <string>
+#include <vector>
+
+using namespace asio_wheel;
+using namespace std::chrono_literals;
+
+namespace {
+
+std::vector<std::string> lines_of(const std::string& text)
+{
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+/// How a duration reads, taken from a line that has one.
+std::string tick_of(std::chrono::nanoseconds tick)
+{
+  wheel_options options;
+  options.tick = tick;
+  const std::string text = fmt::format("{}", options);
+  constexpr std::size_t begin = std::string_view("tick ").size();
+  return text.substr(begin, text.find(',') - begin);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(formatting)
+
+BOOST_AUTO_TEST_CASE(options_fill_one_line)
+{
+  wheel_options options;
+  BOOST_TEST(fmt::format("{}", options) ==
+             "tick 1 ms, slots 1024, shards auto, max_pending unlimited, clock precise");
+  options = {
+    .tick = 250us, .slots = 64, .shards = 4, .max_pending = 100'000, .clock = clock_source::coarse};
+  BOOST_TEST(fmt::format("{}", options) ==
+             "tick 250 us, slots 64, shards 4, max_pending 100000, clock coarse");
+}
+
+BOOST_AUTO_TEST_CASE(durations_have_three_digits_and_a_unit)
+{
+  BOOST_TEST(tick_of(0ns) == "0 ns");
+  BOOST_TEST(tick_of(999ns) == "999 ns");
+  BOOST_TEST(tick_of(1us) == "1 us");
+  BOOST_TEST(tick_of(1'048'576ns) == "1.05 ms");
+  BOOST_TEST(tick_of(999'499us) == "999 ms");
+  BOOST_TEST(tick_of(999'500us) == "1 s");
+  BOOST_TEST(tick_of(90s) == "90 s");
+  BOOST_TEST(tick_of(10min) == "10 min");
+  BOOST_TEST(tick_of(36h) == "36 h");
+  BOOST_TEST(tick_of(24h * 100) == "100 d");
+  BOOST_TEST(tick_of(std::chrono::nanoseconds::max()) == "292 y");
+}
+
+BOOST_AUTO_TEST_CASE(clock_sources_have_names_and_take_a_width)
+{
+  BOOST_TEST(fmt::format("{}", clock_source::precise) == "precise");
+  BOOST_TEST(fmt::format("[{:>8}]", clock_source::coarse) == "[  coarse]");
+  BOOST_TEST(fmt::format("{}", static_cast<clock_source>(7)) == "clock_source(7)");
+}
+
+BOOST_AUTO_TEST_CASE(stats_are_aligned_with_a_line_for_each_counter)
+{
+  wheel_stats stats;
+  stats.pending = 3;
+  stats.started = 12'345;
+  stats.expired = 12;
+  stats.cancelled = 12'330;
+  stats.rejected = 4;
+  stats.wakeups = 5;
+  stats.cascaded = 6;
+  stats.largest_batch = 7;
+  for (int i = 0; i < 10; ++i) stats.lateness.add(600us);
+  stats.lateness.add(3ms);
+  BOOST_TEST(fmt::format("{}", stats) ==
+             "pending            3\n"
+             "started        12345\n"
+             "expired           12\n"
+             "cancelled      12330\n"
+             "rejected           4\n"
+             "wakeups            5\n"
+             "cascaded           6\n"
+             "largest batch      7\n"
+             "lateness       p50 1.05 ms, p90 1.05 ms, p99 3 ms, max 3 ms");
+}
+
+BOOST_AUTO_TEST_CASE(a_histogram_draws_the_buckets_between_the_first_and_the_last)
+{
+  log2_histogram h;
+  for (int i = 0; i < 100; ++i) h.add(1us);
+  for (int i = 0; i < 25; ++i) h.add(4us);
+  BOOST_TEST(fmt::format("{}", h) ==
+             "count 125, p50 1.02 us, p90 4 us, p99 4 us, max 4 us\n"
+             "< 1.02 us   100  ########################################\n"
+             "< 2.05 us     0\n"
+             "< 4.1 us     25  ##########");
+}
+
+BOOST_AUTO_TEST_CASE(a_histogram_of_nothing_is_one_line)
+{
+  BOOST_TEST(fmt::format("{}", log2_histogram{}) ==
+             "count 0, p50 0 ns, p90 0 ns, p99 0 ns, max 0 ns");
+}
+
+BOOST_AUTO_TEST_CASE(a_histogram_of_extremes_stays_aligned)
+{
+  log2_histogram h;
+  h.add(0ns);
+  h.add(std::chrono::nanoseconds::max());
+  const auto lines = lines_of(fmt::format("{}", h));
+  BOOST_REQUIRE(lines.size() == 65U);
+  BOOST_TEST(lines[1] == "< 1 ns      1  ########################################");
+  BOOST_TEST(lines[2] == "< 2 ns      0");
+  BOOST_TEST(lines[64] == "< 292 y     1  ########################################");
+  for (std::size_t i = 1; i < lines.size(); ++i) BOOST_TEST(lines[i].substr(10, 2) == "  ");
+}
+
+BOOST_AUTO_TEST_CASE(a_wheel_describes_itself)
+{
+  boost::asio::io_context context;
+  auto& wheel = make_wheel(context, {.shards = 2});
+  BOOST_TEST(fmt::format("{}", wheel.options()) ==
+             "tick 1 ms, slots 1024, shards 2, max_pending unlimited, clock precise");
+  BOOST_TEST(lines_of(fmt::format("{}", wheel.stats())).size() == 9U);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,155 @@
+// How virtual time ends: real time goes on, and nothing is early.
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <vector>
+
+#include "support/outcome.hpp"
+#include "support/run.hpp"
+#include "support/wheel.hpp"
+
+using namespace asio_wheel;
+using namespace std::chrono_literals;
+using support::context_with_wheel;
+using support::outcome;
+
+BOOST_AUTO_TEST_SUITE(leaving_virtual_time)
+
+BOOST_AUTO_TEST_CASE(resumes_real_time)
+{
+  context_with_wheel c;
+  {
+    virtual_time time(c.wheel);
+    time.advance(1h);
+  }
+  const auto before = std::chrono::steady_clock::now();
+  const auto now = c.wheel.now();
+  BOOST_TEST((now >= before));
+  BOOST_TEST((now <= std::chrono::steady_clock::now()));
+  outcome wait;
+  c.wheel.async_wait(2ms, wait.recorder());
+  support::run_to_end(c.context);
+  BOOST_TEST(wait.succeeded());
+}
+
+BOOST_AUTO_TEST_CASE(leaves_every_wait_its_deadline)
+{
+  context_with_wheel c;
+  const auto start = c.wheel.now();
+  std::vector<duration> completed;
+  outcome hour;
+  std::optional<virtual_time> time(c.wheel);
+  c.wheel.async_wait(1h, hour.recorder());
+  // The last of them at 40 ms, which by virtual time are nearly over when real time takes over.
+  for (const auto d : {31ms, 33ms, 40ms}) {
+    c.wheel.async_wait(start + d, [&, d](error_code ec) {
+      BOOST_TEST(!ec);
+      BOOST_TEST((c.wheel.now() >= start + d));
+      completed.push_back(d);
+    });
+  }
+  time->advance(30ms);
+  time.reset();
+  support::run_until(c.context, [&] { return completed.size() == 3; });
+  BOOST_TEST((completed == std::vector<duration>{31ms, 33ms, 40ms}));
+  BOOST_TEST(hour.pending());
+}
+
+BOOST_AUTO_TEST_CASE(after_a_long_way_lets_nothing_complete_early)
+{
+  context_with_wheel c;
+  outcome waits;
+  outcome soon;
+  {
+    virtual_time time(c.wheel);
+    for (int i = 1; i <= 100; ++i) c.wheel.async_wait(24h + i * 37min, waits.recorder());
+    time.advance(24h);
+    c.wheel.async_wait(1s, waits.recorder());
+  }
+  c.wheel.async_wait(5ms, soon.recorder());
+  c.context.restart();
+  c.context.run_for(20ms);
+  support::run_until(c.context, [&] { return !soon.pending(); });
+  BOOST_TEST(waits.pending());
+  BOOST_TEST(c.wheel.pending() == 101U);
+
+  // They are where they were, too.
+  virtual_time time(c.wheel);
+  time.advance(24h + 2s);
+  BOOST_TEST(waits.calls == 1);
+  time.advance(100 * 37min);
+  BOOST_TEST(waits.calls == 101);
+}
+
+BOOST_AUTO_TEST_CASE(keeps_what_has_expired_expired)
+{
+  context_with_wheel c;
+  outcome expired;
+  outcome pending;
+  wheel_timer throws(c.wheel);
+  wheel_timer due(c.wheel);
+  wheel_timer later(c.wheel);
+  {
+    virtual_time time(c.wheel);
+    throws.expires_after(1h);
+    due.expires_at(throws.expiry());
+    later.expires_after(2h);
+    throws.async_wait([](error_code) { throw std::runtime_error("handler"); });
+    // More than a batch takes up, so that some are in the wheel yet.
+    for (int i = 0; i < 200; ++i) due.async_wait(expired.recorder());
+    later.async_wait(pending.recorder());
+    BOOST_CHECK_THROW(time.advance(90min), std::runtime_error);
+  }
+  BOOST_TEST(due.cancel() == 0U);
+  BOOST_TEST(later.cancel() == 1U);
+  support::run_to_end(c.context);
+  BOOST_TEST(expired.calls == 200);
+  BOOST_TEST(!expired.error);
+  BOOST_TEST(pending.aborted());
+}
+
+BOOST_AUTO_TEST_CASE(calls_no_handlers)
+{
+  context_with_wheel c;
+  outcome wait;
+  {
+    virtual_time time(c.wheel);
+    c.wheel.async_wait(0s, wait.recorder());
+  }
+  BOOST_TEST(wait.pending());
+  support::run_to_end(c.context);
+  BOOST_TEST(wait.succeeded());
+}
+
+BOOST_AUTO_TEST_CASE(after_less_than_real_time_catches_up)
+{
+  context_with_wheel c;
+  outcome wait;
+  {
+    virtual_time time(c.wheel);
+    c.wheel.async_wait(2ms, wait.recorder());
+    const auto due = c.wheel.now() + 5ms;
+    BOOST_TEST(support::eventually([&] { return std::chrono::steady_clock::now() > due; }));
+    time.advance(1ms);
+    BOOST_TEST(wait.pending());
+  }
+  support::run_to_end(c.context);
+  BOOST_TEST(wait.succeeded());
+}
+
+BOOST_AUTO_TEST_CASE(after_the_context_has_gone_is_harmless)
+{
+  auto c = std::make_unique<context_with_wheel>();
+  outcome wait;
+  {
+    virtual_time time(c->wheel);
+    c->wheel.async_wait(1h, wait.recorder());
+    time.advance(1s);
+    c.reset();
+  }
+  BOOST_TEST(wait.pending());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
