@@ -1,0 +1,43 @@
+// L3 roof: where an object lives that can be made on an executor, a context or a wheel.
+#pragma once
+
+#include <asio_wheel/service/asio.hpp>
+#include <asio_wheel/service/wheel_timer_service.hpp>
+#include <asio_wheel/use_wheel.hpp>
+
+#include <concepts>
+
+namespace asio_wheel {
+
+template <class Executor>
+struct wheel_place;
+
+template <class T, class Executor>
+concept executor_for_place =
+  !std::same_as<T, wheel_place<Executor>> && std::convertible_to<const T&, Executor>;
+
+/// A wheel, and the executor through which handlers are called that have none of their own. Meant
+/// for parameters: an executor, a context or a wheel turns into one, and so does `{wheel, ex}`.
+template <class Executor = asio::any_io_executor>
+struct wheel_place {
+  /// The wheel of the executor's context (see use_wheel).
+  template <executor_for_place<Executor> Other>
+  wheel_place(const Other& ex) : wheel(use_wheel(ex)),
+                                 executor(ex)
+  {}
+
+  template <execution_context_type Context>
+  wheel_place(Context& context) : wheel(use_wheel(context)),
+                                  executor(context.get_executor())
+  {}
+
+  /// A given wheel, with its executor.
+  wheel_place(wheel_timer_service& w) : wheel(w), executor(w.get_executor()) {}
+
+  wheel_place(wheel_timer_service& w, const Executor& ex) : wheel(w), executor(ex) {}
+
+  wheel_timer_service& wheel;
+  Executor executor;
+};
+
+}  // namespace asio_wheel
