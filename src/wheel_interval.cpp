@@ -46,32 +46,40 @@ void interval_schedule::set_next(time_point t) noexcept
   timer_.expires_at(t);
 }
 
-/// For a wait that was filed as the epoch changed, and may have come too late to be turned out with
-/// the others.
-void interval_schedule::turn_out() noexcept
+/// For a wait that was filed after all: if something changed since it began, then it may have come
+/// too late to be turned out with the others.
+void interval_schedule::turn_out_since(epoch began) noexcept
 {
   const std::lock_guard lock(mutex_);
-  set_next(next_);
+  if (epoch_ != began) set_next(next_);
 }
 
-std::optional<time_point> interval_schedule::take(error_code& ec, epoch started, epoch began)
+auto interval_schedule::now() const noexcept -> epoch
+{
+  const std::lock_guard lock(mutex_);
+  return epoch_;
+}
+
+std::optional<time_point> interval_schedule::take(error_code& ec, epoch& began)
 {
   const std::lock_guard lock(mutex_);
   if (closed_) ec = asio::error::operation_aborted;
   if (ec) {
     const bool turned_out = ec == asio::error::operation_aborted && epoch_ != began;
-    return turned_out && !closed_ && cancelled_ <= started ? std::nullopt
-                                                           : std::optional(time_point{});
+    if (closed_ || !turned_out || cancelled_ > began) return time_point{};
+  } else {
+    const time_point now = shards_->clock().now();
+    if (now >= next_) {
+      // What a loop that is not busy may be late by is no reason to change the rhythm.
+      const duration slack =
+        std::max<duration>(std::chrono::milliseconds{5}, 2 * shards_->options().tick);
+      taken_ = next_;
+      set_next(tick_after(next_, period_, now, missed_, slack));
+    }
+    if (taken_) return taken_;
   }
-  const time_point now = shards_->clock().now();
-  if (now >= next_) {
-    // What an idle loop may be late by is no reason to change the rhythm.
-    const duration slack =
-      std::max<duration>(std::chrono::milliseconds{5}, 2 * shards_->options().tick);
-    taken_ = next_;
-    set_next(tick_after(next_, period_, now, missed_, slack));
-  }
-  return taken_;
+  began = epoch_;
+  return std::nullopt;
 }
 
 }  // namespace asio_wheel

@@ -13,7 +13,6 @@
 #include <boost/smart_ptr/intrusive_ptr.hpp>
 #include <boost/smart_ptr/intrusive_ref_counter.hpp>
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -30,8 +29,8 @@ namespace asio_wheel {
 /// come, and take part in the same tick; if that is due as well, they take it.
 ///
 /// A timer that is set anew turns out the waits it still has, with operation_aborted. So each
-/// change counts up the **epoch**: a wait that ends with operation_aborted and finds a later epoch
-/// than it began in was turned out, and waits again, unless there was a cancel.
+/// change begins another **epoch**: a wait that ends with operation_aborted in a later epoch than
+/// it began in was turned out, and is started again, unless there was a cancel.
 class ASIO_WHEEL_EXPORT interval_schedule : public boost::intrusive_ref_counter<interval_schedule> {
 public:
   using epoch = std::uint64_t;
@@ -47,37 +46,36 @@ public:
   /// Ends all ticks, those that are started later too.
   void close() noexcept;
 
-  [[nodiscard]] epoch now() const noexcept { return epoch_.load(); }
+  [[nodiscard]] epoch now() const noexcept;
 
-  /// Waits for the tick that is next, and says in `began` when, before the handler is moved from
-  /// where that is kept.
+  /// Waits for the next tick. `began`, from now() or take(), is what take() is to be told
+  /// afterwards.
   template <class Handler>
-  void wait(Handler& handler, epoch& began)
+  void wait(Handler& handler, epoch began)
   {
-    const epoch at = began = now();
     timer_.async_wait(std::move(handler));
-    if (at != now()) turn_out();
+    turn_out_since(began);
   }
 
-  /// How an async_tick that began in `started` goes on after its wait that began in `began`: it
-  /// ends with `ec` and the tick returned, or waits again if nothing is returned.
-  [[nodiscard]] std::optional<time_point> take(error_code& ec, epoch started, epoch began);
+  /// How an async_tick goes on whose wait began in `began` and ended with `ec`: it completes with
+  /// `ec` and the tick returned; or waits again, with the new `began`, if none is.
+  [[nodiscard]] std::optional<time_point> take(error_code& ec, epoch& began);
 
 private:
   void set_next(time_point t) noexcept;
-  void turn_out() noexcept;
+  void turn_out_since(epoch began) noexcept;
 
   const boost::intrusive_ptr<shard_set> shards_;
   const duration period_;
   const missed_tick missed_;
   wheel_timer timer_;
 
-  std::mutex mutex_;  ///< guards all below, and that the timer expires at `next_`
+  mutable std::mutex mutex_;  ///< guards all below, and that the timer expires at `next_`
   time_point next_;
   std::optional<time_point> taken_;  ///< the latest, since the start or the reset
-  epoch cancelled_ = 0;              ///< ticks that were started before this have ended
+  epoch epoch_ = 0;
+  epoch cancelled_ = 0;  ///< waits that began before this epoch are to end
   bool closed_ = false;
-  std::atomic<epoch> epoch_{0};  ///< also read without
 };
 
 /// Ticks at regular times, as `tokio::time::Interval` does.
@@ -173,7 +171,7 @@ private:
     void operator()(Self& self)
     {
       self.reset_cancellation_state(asio::enable_total_cancellation());
-      started_ = schedule_->now();
+      began_ = schedule_->now();
       wait(self);
     }
 
@@ -181,7 +179,7 @@ private:
     void operator()(Self& self, error_code ec)
     {
       const bool asked_to_end = ec && self.cancelled() != asio::cancellation_type::none;
-      const auto tick = asked_to_end ? time_point{} : schedule_->take(ec, started_, began_);
+      const auto tick = asked_to_end ? time_point{} : schedule_->take(ec, began_);
       if (tick)
         self.complete(ec, *tick);
       else
@@ -198,7 +196,6 @@ private:
     }
 
     boost::intrusive_ptr<interval_schedule> schedule_;
-    interval_schedule::epoch started_ = 0;
     interval_schedule::epoch began_ = 0;
   };
 
