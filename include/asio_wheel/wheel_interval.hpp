@@ -87,6 +87,7 @@ private:
 ///
 /// Thread safety: a distinct object is safe, and so is a shared one, other than for construction,
 /// assignment and destruction. An object that was moved from may only be destroyed or assigned to.
+/// One may outlive its context, but must not start anything then.
 template <class Executor = asio::any_io_executor>
 class basic_wheel_interval {
 public:

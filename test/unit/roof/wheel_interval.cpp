@@ -287,9 +287,7 @@ BOOST_AUTO_TEST_CASE(may_outlive_its_context)
   }
   interval->reset();
   interval->cancel();
-  bool called = false;
-  interval->async_tick([&](error_code, time_point) { called = true; });
-  BOOST_TEST(!called);
+  BOOST_TEST((interval->period() == 1ms));
 }
 
 BOOST_AUTO_TEST_CASE(may_never_tick)
