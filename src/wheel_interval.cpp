@@ -54,7 +54,7 @@ void interval_schedule::turn_out_since(epoch began) noexcept
   if (epoch_ != began) set_next(next_);
 }
 
-auto interval_schedule::now() const noexcept -> epoch
+auto interval_schedule::current_epoch() const noexcept -> epoch
 {
   const std::lock_guard lock(mutex_);
   return epoch_;

@@ -1,6 +1,7 @@
 // L3 roof: what becomes of times that repeat when one of them is missed.
 #pragma once
 
+#include <asio_wheel/ground/export.hpp>
 #include <asio_wheel/service/wheel_clock.hpp>
 
 #include <cstdint>
@@ -24,10 +25,11 @@ enum class missed_tick : std::uint8_t {
 
 /// The tick that follows the one of `tick`, which is taken at `now`, not before it. `slack` is how
 /// late it may be without being missed. Saturates: time_point::max() is never.
-[[nodiscard]] time_point tick_after(time_point tick, duration period, time_point now,
-                                    missed_tick missed, duration slack) noexcept;
+[[nodiscard]] ASIO_WHEEL_EXPORT time_point tick_after(time_point tick, duration period,
+                                                      time_point now, missed_tick missed,
+                                                      duration slack) noexcept;
 
 /// Throws std::invalid_argument, naming `what` and its value, unless that is more than zero.
-void require_positive(const char* what, duration value);
+ASIO_WHEEL_EXPORT void require_positive(const char* what, duration value);
 
 }  // namespace asio_wheel

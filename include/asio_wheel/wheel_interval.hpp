@@ -46,9 +46,9 @@ public:
   /// Ends all ticks, those that are started later too.
   void close() noexcept;
 
-  [[nodiscard]] epoch now() const noexcept;
+  [[nodiscard]] epoch current_epoch() const noexcept;
 
-  /// Waits for the next tick. `began`, from now() or take(), is what take() is to be told
+  /// Waits for the next tick. `began`, from current_epoch() or take(), is what take() is to be told
   /// afterwards.
   template <class Handler>
   void wait(Handler& handler, epoch began)
@@ -172,7 +172,7 @@ private:
     void operator()(Self& self)
     {
       self.reset_cancellation_state(asio::enable_total_cancellation());
-      began_ = schedule_->now();
+      began_ = schedule_->current_epoch();
       wait(self);
     }
 
