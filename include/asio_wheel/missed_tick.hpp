@@ -1,0 +1,35 @@
+// L3 roof: what becomes of times that repeat when one of them is missed.
+#pragma once
+
+#include <asio_wheel/ground/export.hpp>
+#include <asio_wheel/service/wheel_clock.hpp>
+
+#include <cstdint>
+
+namespace asio_wheel {
+
+/// When the next tick is due after one that was taken too late: so late that the one after it was
+/// due too, or by more than 5 ms and more than two ticks of the wheel.
+///
+/// With a period of 10 and a consumer that is away from 10 to 37:
+/// ```text
+///   burst   0  10  20* 30* 40  50  60     as if nothing had happened; * are taken at 37
+///   delay   0  10  20* 47  57  67         a whole period after the late one was taken
+///   skip    0  10  20* 40  50  60         the next in the old rhythm that is still to come
+/// ```
+enum class missed_tick : std::uint8_t {
+  burst,  ///< at the time it always had: missed ticks follow each other until it has caught up
+  delay,  ///< one period from now: two ticks are never closer than the period
+  skip,   ///< at the next multiple of the period that lies ahead
+};
+
+/// The tick that follows the one of `tick`, which is taken at `now`, not before it. `slack` is how
+/// late it may be without being missed. Saturates: time_point::max() is never.
+[[nodiscard]] ASIO_WHEEL_EXPORT time_point tick_after(time_point tick, duration period,
+                                                      time_point now, missed_tick missed,
+                                                      duration slack) noexcept;
+
+/// Throws std::invalid_argument, naming `what` and its value, unless that is more than zero.
+ASIO_WHEEL_EXPORT void require_positive(const char* what, duration value);
+
+}  // namespace asio_wheel

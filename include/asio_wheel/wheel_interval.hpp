@@ -1,0 +1,217 @@
+// L3 roof: a time that repeats, tick after tick.
+#pragma once
+
+#include <asio_wheel/ground/export.hpp>
+#include <asio_wheel/missed_tick.hpp>
+#include <asio_wheel/service/asio.hpp>
+#include <asio_wheel/service/shard_set.hpp>
+#include <asio_wheel/wheel_place.hpp>
+#include <asio_wheel/wheel_timer.hpp>
+
+#include <boost/asio/cancellation_state.hpp>
+#include <boost/asio/compose.hpp>
+#include <boost/smart_ptr/intrusive_ptr.hpp>
+#include <boost/smart_ptr/intrusive_ref_counter.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+namespace asio_wheel {
+
+/// What a `basic_wheel_interval` is, but for its executor. Counted by it and by every pending
+/// async_tick, so that these may outlive it.
+///
+/// All who wait for a tick wait on one timer. The first who finds its expiry passed **takes** the
+/// tick: the timer is set to the next one. The others that expired with it find the next still to
+/// come, and take part in the same tick; if that is due as well, they take it.
+///
+/// A timer that is set anew turns out the waits it still has, with operation_aborted. So each
+/// change begins another **epoch**: a wait that ends with operation_aborted in a later epoch than
+/// it began in was turned out, and is started again, unless there was a cancel.
+class ASIO_WHEEL_EXPORT interval_schedule : public boost::intrusive_ref_counter<interval_schedule> {
+public:
+  using epoch = std::uint64_t;
+
+  /// Throws std::invalid_argument if the period is not more than zero.
+  interval_schedule(wheel_timer_service& wheel, time_point first, duration period,
+                    missed_tick missed);
+
+  [[nodiscard]] duration period() const noexcept { return period_; }
+  void cancel() noexcept;
+  void reset() noexcept;
+
+  /// Ends all ticks, those that are started later too.
+  void close() noexcept;
+
+  [[nodiscard]] epoch current_epoch() const noexcept;
+
+  /// Waits for the next tick. `began`, from current_epoch() or take(), is what take() is to be told
+  /// afterwards.
+  template <class Handler>
+  void wait(Handler& handler, epoch began)
+  {
+    timer_.async_wait(std::move(handler));
+    turn_out_since(began);
+  }
+
+  /// How an async_tick goes on whose wait began in `began` and ended with `ec`: it completes with
+  /// `ec` and the tick returned; or waits again, with the new `began`, if none is.
+  [[nodiscard]] std::optional<time_point> take(error_code& ec, epoch& began);
+
+private:
+  void set_next(time_point t) noexcept;
+  void turn_out_since(epoch began) noexcept;
+
+  const boost::intrusive_ptr<shard_set> shards_;
+  const duration period_;
+  const missed_tick missed_;
+  wheel_timer timer_;
+
+  mutable std::mutex mutex_;  ///< guards all below, and that the timer expires at `next_`
+  time_point next_;
+  std::optional<time_point> taken_;  ///< the latest, since the start or the reset
+  epoch epoch_ = 0;
+  epoch cancelled_ = 0;  ///< waits that began before this epoch are to end
+  bool closed_ = false;
+};
+
+/// Ticks at regular times, as `tokio::time::Interval` does.
+///
+/// The ticks are due at `first + k * period`, and never drift: async_tick waits for the next that
+/// nobody took. One that is due already completes at once, as if posted, so a consumer who fell
+/// behind gets one tick per call with other work of the context in between; which ticks these are
+/// says `missed_tick`.
+///
+/// Thread safety: a distinct object is safe, and so is a shared one, other than for construction,
+/// assignment and destruction. An object that was moved from may only be destroyed or assigned to.
+/// One may outlive its context, but must not start anything then.
+template <class Executor = asio::any_io_executor>
+class basic_wheel_interval {
+public:
+  using executor_type = Executor;
+  using clock_type = asio_wheel::clock_type;
+  using duration = asio_wheel::duration;
+  using time_point = asio_wheel::time_point;
+
+  template <class OtherExecutor>
+  struct rebind_executor {
+    using other = basic_wheel_interval<OtherExecutor>;
+  };
+
+  /// An interval whose first tick is due now, the second one period later.
+  ///
+  /// @param place   the wheel, or an executor or context whose wheel it is to be (see use_wheel).
+  /// @param period  from tick to tick; more than zero. Each tick is completed at the wheel's next
+  ///                tick, and the rounding does not add up.
+  /// Throws std::invalid_argument that names the period and its range, std::bad_alloc.
+  basic_wheel_interval(wheel_place<Executor> place, duration period,
+                       missed_tick missed = missed_tick::burst)
+    : basic_wheel_interval(place, place.wheel.now(), period, missed)
+  {}
+
+  /// An interval whose first tick is due at `first`.
+  basic_wheel_interval(wheel_place<Executor> place, time_point first, duration period,
+                       missed_tick missed = missed_tick::burst)
+    : schedule_(new interval_schedule(place.wheel, first, period, missed)),
+      executor_(place.executor)
+  {
+    intrusive_ptr_add_ref(schedule_.get());
+  }
+
+  /// Takes over the ticks with those who wait for them. What was pending on the left side of an
+  /// assignment ends with operation_aborted.
+  basic_wheel_interval(basic_wheel_interval&&) = default;
+  basic_wheel_interval& operator=(basic_wheel_interval&&) = default;
+
+  /// Every async_tick that has not completed does so with operation_aborted.
+  ~basic_wheel_interval() = default;
+
+  [[nodiscard]] executor_type get_executor() const noexcept { return executor_; }
+  [[nodiscard]] duration period() const noexcept { return schedule_->period(); }
+
+  /// Every pending async_tick completes with operation_aborted, unless its tick is on its way
+  /// already. No tick is lost, nor is any moved: a later async_tick waits for the one that was
+  /// next.
+  void cancel() noexcept { schedule_->cancel(); }
+
+  /// The next tick is due one period from now, and those after it in the rhythm that starts there.
+  /// Each pending async_tick waits for that tick instead, even if its own was due.
+  void reset() noexcept { schedule_->reset(); }
+
+  /// Waits for the next tick and takes it.
+  ///
+  /// Several may be pending: they all complete with the same tick, or, if more than one was due,
+  /// with one of these each.
+  ///
+  /// @param token  completion signature `void(error_code, time_point)`, with the time at which the
+  ///               tick was due, however late it is; the executor's default token, or
+  ///               asio::deferred.
+  /// Errors: success, never before the tick is due; operation_aborted if cancelled, by cancel(), by
+  ///   the interval's destruction or by the associated slot, and then no tick was taken;
+  ///   wheel_errc::too_many_pending.
+  /// Executor: the handler's associated executor, or get_executor().
+  /// Cancellation: terminal, partial and total, by the associated slot; as for all composed
+  ///   operations, not at the same time as the completion.
+  /// Exceptions: std::bad_alloc, and what posting to the context throws; nothing is started then.
+  template <class Token = default_token_for<executor_type>>
+  auto async_tick(Token&& token = default_token_for<executor_type>())
+  {
+    return asio::async_compose<Token, void(error_code, time_point)>(tick_op(*schedule_), token,
+                                                                    executor_);
+  }
+
+private:
+  class tick_op {
+  public:
+    explicit tick_op(interval_schedule& s) noexcept : schedule_(&s) {}
+
+    template <class Self>
+    void operator()(Self& self)
+    {
+      self.reset_cancellation_state(asio::enable_total_cancellation());
+      began_ = schedule_->current_epoch();
+      wait(self);
+    }
+
+    template <class Self>
+    void operator()(Self& self, error_code ec)
+    {
+      const bool asked_to_end = ec && self.cancelled() != asio::cancellation_type::none;
+      const auto tick = asked_to_end ? time_point{} : schedule_->take(ec, began_);
+      if (tick)
+        self.complete(ec, *tick);
+      else
+        wait(self);
+    }
+
+  private:
+    template <class Self>
+    void wait(Self& self)
+    {
+      // Kept here, too: this operation may be over before the function returns.
+      const auto schedule = schedule_;
+      schedule->wait(self, began_);
+    }
+
+    boost::intrusive_ptr<interval_schedule> schedule_;
+    interval_schedule::epoch began_ = 0;
+  };
+
+  struct close {
+    void operator()(interval_schedule* s) const noexcept
+    {
+      s->close();
+      intrusive_ptr_release(s);
+    }
+  };
+
+  std::unique_ptr<interval_schedule, close> schedule_;
+  executor_type executor_;
+};
+
+using wheel_interval = basic_wheel_interval<>;
+
+}  // namespace asio_wheel
