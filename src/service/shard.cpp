@@ -23,6 +23,10 @@ void shard::file(wait_op& op, tick when)
   stamp_ = thread_stamp = std::max(stamp_, thread_stamp) + 1;
   op.set_stamp(stamp_);
 
+  const tick unsettled = unsettled_.load(std::memory_order_relaxed);
+  if (unsettled != never && wheel_.wake_of(op) <= unsettled)
+    unsettled_.store(never, std::memory_order_relaxed);
+
   if (cancel_link* const link = link_of(op)) {
     link->op_ = &op;
     link->shard_.store(this, std::memory_order_release);
@@ -54,6 +58,28 @@ tick shard::cancel(wait_op& op) noexcept
   ++cancelled_;
   make_ready(op, wait_outcome::cancelled);
   return unneeded;
+}
+
+tick shard::withdraw(wait_op& op) noexcept
+{
+  const tick unneeded = wheel_.erase(op);
+  ++cancelled_;
+  if (unneeded < unsettled_.load(std::memory_order_relaxed))
+    unsettled_.store(unneeded, std::memory_order_relaxed);
+  return unneeded;
+}
+
+void shard::settle() noexcept
+{
+  if (unsettled_.load(std::memory_order_relaxed) == never) return;
+  tick unneeded;
+  {
+    const std::lock_guard lock(*this);
+    unneeded = unsettled_.load(std::memory_order_relaxed);
+    unsettled_.store(never, std::memory_order_relaxed);
+    if (unneeded != never && wheel_.empty()) unneeded = tick{};
+  }
+  if (unneeded != never) set_.forget_wakeup(unneeded);
 }
 
 void shard::make_ready(wait_op& op, wait_outcome outcome) noexcept

@@ -9,6 +9,7 @@
 #include <asio_wheel/service/wheel_stats.hpp>
 #include <asio_wheel/wheel/timing_wheel.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -64,6 +65,10 @@ public:
   [[nodiscard]] bool idle() const noexcept { return wheel_.empty(); }
   [[nodiscard]] tick next_tick() const noexcept { return wheel_.next_tick(); }
 
+  /// Takes a pending wait out, for the caller to keep. Returns the tick that it alone was to be
+  /// woken for, or `never`; then settle() is to be called, without the lock.
+  [[nodiscard]] tick withdraw(wait_op& op) noexcept;
+
   /// Takes all waits out, for the caller to destroy, and lets no new ones in.
   void close(wait_queue& all) noexcept;
 
@@ -78,6 +83,10 @@ public:
   {
     return a.due() != b.due() ? a.due() < b.due() : a.stamp_ < b.stamp_;
   }
+
+  /// Tells the driver about the slots that waits were withdrawn from, unless waits that were filed
+  /// since are to be woken for no later. Takes the lock if there is anything to tell.
+  void settle() noexcept;
 
 private:
   friend class shard_section;
@@ -104,6 +113,9 @@ private:
   std::uint64_t started_ = 0;
   std::uint64_t cancelled_ = 0;
   wait_queue ready_;  ///< waits that ended without expiring
+
+  /// What settle() is to tell of; `never` if nothing. It alone reads it without the lock.
+  std::atomic<tick> unsettled_{never};
   shard_set& set_;
 
   timing_wheel wheel_;
