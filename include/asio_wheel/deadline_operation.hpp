@@ -268,7 +268,7 @@ private:
   {
     result_.replace_abort(verdict());
     auto result = std::move(result_);
-    const auto work_until_called = std::move(work_);
+    [[maybe_unused]] const auto work_until_called = std::move(work_);
     Handler h = take_handler();
     std::move(result).deliver_to(std::move(h));
   }

@@ -197,7 +197,8 @@ using inner_token =
 }  // namespace asio_wheel
 
 template <class Token, class Time, asio_wheel::deadline_report Report, class... Signatures>
-struct boost::asio::async_result<asio_wheel::deadline_token<Token, Time, Report>, Signatures...> {
+struct boost::asio::async_result<asio_wheel::deadline_token<Token, Time, Report>, Signatures...>
+  : async_result<Token, Signatures...> {
   static_assert(Report == asio_wheel::deadline_report::aborted ||
                   (asio_wheel::reports_error<Signatures> && ...),
                 "timeout_after and timeout_at need an operation that completes with an "

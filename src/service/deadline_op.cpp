@@ -42,7 +42,8 @@ bool deadline_op::start(tick when) noexcept
       return false;
     }
     try {
-      if (!set.file(*home_, section, *this, when)) return true;
+      filed_ = set.file(*home_, section, *this, when);
+      if (!filed_) return true;
     } catch (...) {
       // The operation is under way, and without a deadline it might never end.
       section.reject(*this);
@@ -74,6 +75,7 @@ bool deadline_op::end(bool for_good, settlement& later) noexcept
     const std::lock_guard lock(s);
     if (is_pending()) {
       unneeded = s.withdraw(*this);
+      filed_ = false;
       withdrawn = true;
       --holders_;
     }
@@ -123,11 +125,10 @@ error_code deadline_op::verdict() const noexcept
   return asio::error::timed_out;
 }
 
-/// Whether the deadline is in the wheel. One that was never filed looks due; one that ended
-/// otherwise bears the outcome, or the shard is closed.
+/// Whether the deadline is in the wheel: filed and not due, nor cancelled or taken out otherwise.
 bool deadline_op::is_pending() const noexcept
 {
-  return home_->is_pending(*this) && outcome() == wait_outcome::expired && !home_->is_closed();
+  return filed_ && home_->is_pending(*this) && outcome() == wait_outcome::expired && !home_->is_closed();
 }
 
 void deadline_op::cut_link() noexcept

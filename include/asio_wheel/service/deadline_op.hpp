@@ -157,6 +157,7 @@ private:
 
   const terms terms_;
   std::uint8_t holders_ = 1;  ///< the initiating function
+  bool filed_ = false;        ///< and not withdrawn
   bool ended_ = false;        ///< the last holder is to see to the rest
   cause cause_ = cause::none;
 
