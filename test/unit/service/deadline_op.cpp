@@ -60,7 +60,7 @@ private:
   tick when_;
 };
 
-struct link : deadline_link {
+struct open_link : deadline_link {
   using deadline_link::deadline_link;
   using deadline_link::hold;
 };
@@ -175,7 +175,7 @@ BOOST_AUTO_TEST_CASE(is_withdrawn_while_a_cancellation_is_passed_on)
 {
   context_with_wheel c;
   operation op(c, 1h);
-  link l(op);
+  open_link l(op);
   BOOST_TEST(op.start());
   BOOST_TEST(l.hold(asio::cancellation_type::none) == nullptr);
   BOOST_TEST(l.hold(asio::cancellation_type::total) == &op);
@@ -190,11 +190,11 @@ BOOST_AUTO_TEST_CASE(is_withdrawn_while_a_cancellation_is_passed_on)
 BOOST_AUTO_TEST_CASE(may_outlive_its_link_and_the_other_way_round)
 {
   context_with_wheel c;
-  std::optional<link> l;
+  std::optional<open_link> l;
   {
     operation op(c, 1h);
     {
-      const link first(op);
+      const open_link first(op);
     }
     l.emplace(op);
     BOOST_TEST(op.start());
