@@ -17,6 +17,8 @@ namespace asio_wheel {
 /// completes first, or in spite of the cancellation, its result is passed on as it is. The
 /// deadline counts from the initiation and is part of the operation's state: there is one
 /// allocation, by the handler's allocator, and no hop that the operation would not have by itself.
+/// Only if the operation completes before its initiation has returned, or while it is being
+/// cancelled by another thread, is its handler posted.
 ///
 /// @param wheel  where the deadline is kept; by default the wheel of the operation's executor, made
 ///               if it is missing (see use_wheel). It must not be destroyed while another thread

@@ -128,7 +128,8 @@ error_code deadline_op::verdict() const noexcept
 /// Whether the deadline is in the wheel: filed and not due, nor cancelled or taken out otherwise.
 bool deadline_op::is_pending() const noexcept
 {
-  return filed_ && home_->is_pending(*this) && outcome() == wait_outcome::expired && !home_->is_closed();
+  return filed_ && home_->is_pending(*this) && outcome() == wait_outcome::expired &&
+         !home_->is_closed();
 }
 
 void deadline_op::cut_link() noexcept

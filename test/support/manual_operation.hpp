@@ -14,6 +14,9 @@
 #include <utility>
 #include <vector>
 
+#include "support/run.hpp"
+#include "support/wheel.hpp"
+
 namespace support {
 
 /// Completes with an error_code and a size, when told to; notes the cancellations it is asked for.
@@ -112,6 +115,23 @@ struct result {
       size = n;
     };
   }
+};
+
+/// An operation in a context with a wheel, and the result of the one run that is looked at.
+struct operation_on_wheel : context_with_wheel {
+  explicit operation_on_wheel(asio_wheel::wheel_options options = {})
+    : context_with_wheel(options),
+      operation(context.get_executor())
+  {}
+
+  /// Runs until the operation has been asked to stop `n` times, which it ignores.
+  void await_cancellations(std::size_t n)
+  {
+    run_until(context, [&] { return operation.seen.size() == n; });
+  }
+
+  manual_operation operation;
+  support::result result;
 };
 
 }  // namespace support

@@ -1,6 +1,7 @@
 // L2 service: a cancellation signal that has room for its handler in itself.
 #pragma once
 
+#include <asio_wheel/service/asio.hpp>
 #include <asio_wheel/service/op_memory.hpp>
 
 #include <boost/asio/cancellation_type.hpp>
@@ -8,6 +9,7 @@
 #include <cstddef>
 #include <memory>
 #include <new>
+#include <type_traits>
 #include <utility>
 
 namespace asio_wheel {

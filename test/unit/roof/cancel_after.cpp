@@ -32,22 +32,9 @@ using namespace std::chrono_literals;
 using asio::cancellation_type;
 using support::context_with_wheel;
 using support::manual_operation;
+using support::operation_on_wheel;
 using support::outcome;
 using support::result;
-
-namespace {
-
-struct operation_on_wheel : context_with_wheel {
-  explicit operation_on_wheel(wheel_options options = {})
-    : context_with_wheel(options),
-      operation(context.get_executor())
-  {}
-
-  manual_operation operation;
-  support::result result;
-};
-
-}  // namespace
 
 BOOST_AUTO_TEST_SUITE(cancelling_after)
 
@@ -120,7 +107,7 @@ BOOST_AUTO_TEST_CASE(keeps_a_result_that_an_operation_has_in_spite_of_it)
   operation_on_wheel c;
   c.operation.obeys = false;
   c.operation.async_run(cancel_after(1ms, c.result.recorder()));
-  support::run_until(c.context, [&] { return !c.operation.seen.empty(); });
+  c.await_cancellations(1);
   BOOST_TEST(c.result.pending());
   c.operation.complete({}, 9);
   support::run_to_end(c.context);
@@ -342,7 +329,7 @@ BOOST_AUTO_TEST_CASE(hears_its_slot_and_then_its_deadline)
   c.operation.async_run(
     cancel_after(1ms, asio::bind_cancellation_slot(signal.slot(), c.result.recorder())));
   signal.emit(cancellation_type::total);
-  support::run_until(c.context, [&] { return c.operation.seen.size() == 2; });
+  c.await_cancellations(2);
   c.operation.complete(asio::error::operation_aborted);
   support::run_to_end(c.context);
   BOOST_TEST(

@@ -18,27 +18,8 @@ using namespace std::chrono_literals;
 using asio::cancellation_type;
 using support::context_with_wheel;
 using support::manual_operation;
+using support::operation_on_wheel;
 using support::result;
-
-namespace {
-
-struct operation_on_wheel : context_with_wheel {
-  explicit operation_on_wheel(wheel_options options = {})
-    : context_with_wheel(options),
-      operation(context.get_executor())
-  {}
-
-  /// Runs until the operation has been asked to stop `n` times, which it ignores.
-  void await_cancellations(std::size_t n)
-  {
-    support::run_until(context, [&] { return operation.seen.size() == n; });
-  }
-
-  manual_operation operation;
-  support::result result;
-};
-
-}  // namespace
 
 BOOST_AUTO_TEST_SUITE(timing_out_after)
 
