@@ -33,14 +33,19 @@ namespace asio_wheel {
 ///   (`wheel_options::max_pending`, or no memory), operation_aborted becomes
 ///   wheel_errc::too_many_pending, where the signature has an error_code first.
 /// Executor: the handler runs where the operation calls it; the cancellation is dispatched to the
-///   handler's associated executor, or else to the operation's. As with all of Asio, that has to
-///   be a strand if several threads run the context and the operation is a composed one.
+///   handler's associated executor, or else to the operation's, or the wheel's. As with all of
+///   Asio, that has to be a strand if several threads run the context and the operation is a
+///   composed one.
 /// Cancellation: what comes by the handler's slot is passed on unchanged. wheel.cancel_all()
 ///   cancels the operation.
 /// Thread safety: as the operation. Its completion, its deadline and a cancellation by the slot
 ///   may meet on different threads.
 /// Exceptions: what the operation's initiation throws; std::bad_alloc, and what posting to the
-///   wheel's context throws: the operation is not started then.
+///   wheel's context throws; std::logic_error if there is neither a wheel given nor an executor of
+///   the operation or its handler to find one by. On older Asio, up to Boost 1.81 at least, the
+///   executor is hidden by bind_executor, as_tuple and the like *outside* of the deadline; inside,
+///   as in `cancel_after(5s, as_tuple(token))`, they are in no one's way. The operation is not
+///   started then.
 inline constexpr deadline_adapter<duration, deadline_report::aborted> cancel_after{};
 
 /// The same at a point in time. One that has passed: at once, as if posted. time_point::max():

@@ -12,7 +12,6 @@
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/cancellation_type.hpp>
 #include <boost/asio/deferred.hpp>
-#include <boost/asio/system_executor.hpp>
 
 #include <concepts>
 #include <type_traits>
@@ -178,13 +177,16 @@ private:
   }
 
   template <class Handler>
-  [[nodiscard]] wheel_timer_service& wheel_for(const Handler& handler) const
+  [[nodiscard]] wheel_timer_service& wheel_for([[maybe_unused]] const Handler& handler) const
   {
+    using associated = asio::associated_executor_t<Handler, no_executor>;
     if (terms.wheel) return *terms.wheel;
     if constexpr (has_executor<Initiation>)
       return use_wheel(this->get_executor());
+    else if constexpr (!std::is_same_v<associated, no_executor>)
+      return use_wheel(asio::get_associated_executor(handler, no_executor{}));
     else
-      return use_wheel(asio::get_associated_executor(handler, asio::system_executor()));
+      fail_without_wheel();
   }
 };
 

@@ -4,8 +4,17 @@
 #include <asio_wheel/service/wheel_errc.hpp>
 
 #include <mutex>
+#include <stdexcept>
 
 namespace asio_wheel {
+
+void fail_without_wheel()
+{
+  throw std::logic_error(
+    "a deadline on an operation without an executor, for a handler without one: give the wheel, as "
+    "in cancel_after(wheel, 5s), or put bind_executor and its kin inside: "
+    "cancel_after(5s, bind_executor(ex, token))");
+}
 
 tick deadline_op::prepare(shard_set& shards, duration delay)
 {

@@ -24,6 +24,9 @@ enum class deadline_report : std::uint8_t {
   timed_out,  ///< asio::error::timed_out
 };
 
+/// Throws std::logic_error: where to keep a deadline cannot be told.
+[[noreturn]] ASIO_WHEEL_EXPORT void fail_without_wheel();
+
 /// What the end of an operation leaves to be done behind its handler: telling the driver that
 /// there may be nothing to wake up for. By then the next operation has often started, and there
 /// is.

@@ -25,6 +25,7 @@
 #include <chrono>
 #include <future>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <tuple>
 
@@ -207,12 +208,29 @@ BOOST_AUTO_TEST_CASE(combines_with_what_is_bound_outside)
   asio::cancellation_signal signal;
   bool there = false;
   c.timer.async_wait(asio::bind_executor(
-    strand, asio::bind_cancellation_slot(signal.slot(), cancel_after(1h, [&](error_code ec) {
-                                           there = strand.running_in_this_thread() && ec;
-                                         }))));
+    strand,
+    asio::bind_cancellation_slot(signal.slot(), cancel_after(c.wheel, 1h, [&](error_code ec) {
+                                   there = strand.running_in_this_thread() && ec;
+                                 }))));
   signal.emit(asio::cancellation_type::terminal);
   support::run_to_end(c.context);
   BOOST_TEST(there);
+}
+
+BOOST_AUTO_TEST_CASE(without_any_executor_needs_a_wheel)
+{
+  context_with_wheel c;
+  const auto initiate = [&](auto handler) { asio::post(c.context, std::move(handler)); };
+  int calls = 0;
+  const auto start = [&](auto token) {
+    asio::async_initiate<decltype(token), void()>(initiate, token);
+  };
+  BOOST_CHECK_THROW(start(cancel_after(1h, [&] { ++calls; })), std::logic_error);
+  start(cancel_after(c.wheel, 1h, [&] { ++calls; }));
+  start(cancel_after(1h, asio::bind_executor(c.context.get_executor(), [&] { ++calls; })));
+  BOOST_TEST(c.wheel.pending() == 2U);
+  support::run_to_end(c.context);
+  BOOST_TEST(calls == 2);
 }
 
 BOOST_AUTO_TEST_CASE(may_be_an_lvalue_or_constant)
