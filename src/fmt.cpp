@@ -65,17 +65,17 @@ std::string text(const wheel_stats& s)
                               s.cascaded, s.largest_batch});
   const std::size_t width = fmt::formatted_size("{}", most);
   std::string lines;
-  const auto line = [&](const char* name, std::uint64_t n) {
+  const auto row = [&](const char* name, std::uint64_t n) {
     fmt::format_to(std::back_inserter(lines), "{:<13}  {:>{}}\n", name, n, width);
   };
-  line("pending", s.pending);
-  line("started", s.started);
-  line("expired", s.expired);
-  line("cancelled", s.cancelled);
-  line("rejected", s.rejected);
-  line("wakeups", s.wakeups);
-  line("cascaded", s.cascaded);
-  line("largest batch", s.largest_batch);
+  row("pending", s.pending);
+  row("started", s.started);
+  row("expired", s.expired);
+  row("cancelled", s.cancelled);
+  row("rejected", s.rejected);
+  row("wakeups", s.wakeups);
+  row("cascaded", s.cascaded);
+  row("largest batch", s.largest_batch);
   return fmt::format("{}{:<13}  {}", lines, "lateness", percentiles(s.lateness));
 }
 

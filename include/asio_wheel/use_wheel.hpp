@@ -2,6 +2,7 @@
 #pragma once
 
 #include <asio_wheel/service/asio.hpp>
+#include <asio_wheel/service/recent_wheel.hpp>
 #include <asio_wheel/service/wheel_timer_service.hpp>
 
 #include <boost/asio/execution_context.hpp>
@@ -63,14 +64,17 @@ template <class Executor>
 wheel_timer_service& use_wheel(const Executor& ex)
 {
   asio::execution_context& context = asio::query(ex, asio::execution::context);
+  if (wheel_timer_service* const wheel = recent_wheel(context)) return *wheel;
   while (!asio::has_service<wheel_timer_service>(context)) {
     try {
-      return asio::make_service<wheel_timer_service>(context, innermost_executor(ex));
+      asio::make_service<wheel_timer_service>(context, innermost_executor(ex));
     } catch (const asio::service_already_exists&) {
       // Another thread was faster.
     }
   }
-  return asio::use_service<wheel_timer_service>(context);
+  auto& wheel = asio::use_service<wheel_timer_service>(context);
+  remember_wheel(context, wheel);
+  return wheel;
 }
 
 /// The wheel of a context, made with the default options if it has none. Thread-safe.

@@ -24,6 +24,11 @@ void shard::file(wait_op& op, tick when)
   stamp_ = thread_stamp = std::max(stamp_, thread_stamp) + 1;
   op.set_stamp(stamp_);
 
+  // The driver wakes up in time for this one, and has its reason again.
+  const tick unneeded = unneeded_.load(std::memory_order_relaxed);
+  if (unneeded != none && wheel_.wake_of(op) <= unneeded)
+    unneeded_.store(none, std::memory_order_relaxed);
+
   if (cancel_link* const link = link_of(op)) {
     link->op_ = &op;
     link->shard_.store(this, std::memory_order_release);
@@ -108,7 +113,7 @@ void shard::settle() noexcept
 
 void shard::take_out(wait_op& op) noexcept
 {
-  if (const auto unneeded = wheel_.erase(op)) unneeded_ = std::min(unneeded_, *unneeded);
+  erase(op);
   make_ready(op, wait_outcome::cancelled);
 }
 
@@ -117,6 +122,31 @@ void shard::condemn(wait_op& op) noexcept
 {
   detach(op, false);
   op.outcome_ = static_cast<std::uint8_t>(wait_outcome::cancelled);
+}
+
+bool shard::withdraw(wait_op& op) noexcept
+{
+  ++cancelled_;
+  return erase(op);
+}
+
+/// Takes a wait out of the wheel. Whether that leaves the driver something to be told.
+bool shard::erase(wait_op& op) noexcept
+{
+  const auto unneeded = wheel_.erase(op);
+  if (!unneeded) return false;
+  unneeded_.store(std::min(unneeded_.load(std::memory_order_relaxed), *unneeded),
+                  std::memory_order_relaxed);
+  return true;
+}
+
+void shard::tell_driver() noexcept
+{
+  if (unneeded_.load(std::memory_order_relaxed) == none) return;
+  lock();
+  const tick unneeded = take_unneeded();
+  unlock();
+  if (unneeded != none) set_.forget_wakeup(unneeded);
 }
 
 void shard::make_ready(wait_op& op, wait_outcome outcome) noexcept

@@ -1,6 +1,8 @@
 // L2 service: the life of the service.
 #include <asio_wheel/service/wheel_timer_service.hpp>
 
+#include <asio_wheel/service/recent_wheel.hpp>
+
 #include <stdexcept>
 
 namespace asio_wheel {
@@ -39,6 +41,7 @@ wheel_timer_service::wheel_timer_service(asio::execution_context& context)
 // Closed here too: a service that loses the race to be registered is destroyed without a shutdown.
 wheel_timer_service::~wheel_timer_service()
 {
+  forget_wheels();
   shards_->close();
 }
 

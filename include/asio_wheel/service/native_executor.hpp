@@ -24,6 +24,18 @@ public:
     std::visit([&](const auto& ex) { asio::post(ex, std::move(f)); }, typed_);
   }
 
+  /// Whether the context is running the caller. False where that cannot be known.
+  [[nodiscard]] bool running_in_this_thread() const noexcept
+  {
+    const auto runs = [](const auto& ex) {
+      if constexpr (requires { ex.running_in_this_thread(); })
+        return ex.running_in_this_thread();
+      else
+        return false;
+    };
+    return std::visit(runs, typed_);
+  }
+
 private:
   using variant = std::variant<asio::any_io_executor, asio::io_context::executor_type,
                                asio::thread_pool::executor_type>;

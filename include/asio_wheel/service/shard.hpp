@@ -11,6 +11,7 @@
 #include <asio_wheel/wheel/timing_wheel.hpp>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -79,7 +80,7 @@ public:
   void advance(tick now) noexcept
   {
     settle();
-    unneeded_ = none;
+    unneeded_.store(none, std::memory_order_relaxed);
     wheel_.advance(now);
   }
 
@@ -108,6 +109,9 @@ public:
   [[nodiscard]] bool idle() const noexcept { return wheel_.empty(); }
   [[nodiscard]] tick next_tick() const noexcept { return wheel_.next_tick(); }
 
+  /// Takes a pending wait out, for the caller to keep. Whether tell_driver() is to be called later.
+  [[nodiscard]] bool withdraw(wait_op& op) noexcept;
+
   /// Takes all waits out, for the caller to destroy, and lets no new ones in.
   void close(wait_queue& all) noexcept;
 
@@ -123,6 +127,10 @@ public:
     return a.due() != b.due() ? a.due() < b.due() : a.stamp_ < b.stamp_;
   }
 
+  /// Tells the driver about the slots that waits were withdrawn from, unless waits that were filed
+  /// since are to be woken for no later. Takes the lock, if there is anything to tell.
+  void tell_driver() noexcept;
+
 private:
   friend class shard_section;
   friend class cancel_link;
@@ -137,14 +145,17 @@ private:
   void cancel(wait_op& op) noexcept;
   void cancel_later(timer_wait_op& op) noexcept;
   void take_out(wait_op& op) noexcept;
+  bool erase(wait_op& op) noexcept;
   void condemn(wait_op& op) noexcept;
   void make_ready(wait_op& op, wait_outcome outcome) noexcept;
 
-  /// What the driver is to be told of since the last time; tick 0 if it need not wake up at all.
+  /// What the driver is to be told: the tick it need not wake up for; tick 0 if for none at all.
   [[nodiscard]] tick take_unneeded() noexcept
   {
-    if (unneeded_ != none && wheel_.empty()) unneeded_ = tick{};
-    return std::exchange(unneeded_, none);
+    const tick unneeded = unneeded_.load(std::memory_order_relaxed);
+    if (unneeded == none) return none;
+    unneeded_.store(none, std::memory_order_relaxed);
+    return wheel_.empty() ? tick{} : unneeded;
   }
 
   void post_ready() noexcept;
@@ -167,7 +178,10 @@ private:
   /// the memory that takes, asked for in time, will have come.
   std::array<timer_wait_op*, 16> put_off_;
   std::size_t put_off_count_ = 0;
-  tick unneeded_ = none;  ///< the earliest tick that a cancelled wait alone was to be woken for
+
+  /// The earliest tick that a wait which was taken out alone was to be woken for, if the driver is
+  /// still to be told. Read without the lock by tell_driver().
+  std::atomic<tick> unneeded_{none};
 
   timing_wheel wheel_;
 

@@ -77,6 +77,13 @@ public:
   /// Asks for what erase() needs, next to the entry itself, from what its cell() said once.
   static void prefetch_cell(const void* cell) noexcept;
 
+  /// What next_tick() returns if the slot of `e`, which is filed and not yet due, is the only one
+  /// occupied.
+  [[nodiscard]] tick wake_of(const wheel_entry& e) const noexcept
+  {
+    return wake_tick(chunk::of(e.cell_).slot, e.due_);
+  }
+
   /// Moves now to `to`, and what is due by then to the due queue: overdue entries first, then
   /// in the order of their ticks, then of their insertion. Requires to >= now().
   void advance(tick to) noexcept;
