@@ -267,10 +267,8 @@ private:
   void deliver()
   {
     result_.replace_abort(verdict());
-    auto result = std::move(result_);
     [[maybe_unused]] const auto work_until_called = std::move(work_);
-    Handler h = take_handler();
-    std::move(result).deliver_to(std::move(h));
+    result_.deliver_to([this] { return take_handler(); });
   }
 
   void destroy() noexcept { [[maybe_unused]] const Handler h = take_handler(); }

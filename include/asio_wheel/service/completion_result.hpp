@@ -62,13 +62,16 @@ public:
     std::visit(replace, values_);
   }
 
-  /// Calls the handler. Requires that this is not empty.
-  template <class Handler>
-  void deliver_to(Handler&& handler) &&
+  /// Calls the handler that `take_handler()` returns; by then nothing here is needed any more.
+  /// Requires that this is not empty.
+  template <class TakeHandler>
+  void deliver_to(TakeHandler take_handler)
   {
     const auto deliver = [&]<class Values>(Values& values) {
-      if constexpr (!std::is_same_v<Values, std::monostate>)
-        std::apply(std::forward<Handler>(handler), std::move(values));
+      if constexpr (!std::is_same_v<Values, std::monostate>) {
+        Values kept(std::move(values));
+        std::apply(take_handler(), std::move(kept));
+      }
     };
     std::visit(deliver, values_);
   }
