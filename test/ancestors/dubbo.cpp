@@ -9,7 +9,6 @@
 #include <boost/asio/write.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
-#include <deque>
 #include <map>
 #include <string>
 #include <utility>

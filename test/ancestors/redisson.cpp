@@ -200,14 +200,13 @@ BOOST_AUTO_TEST_CASE(a_lock_whose_renewals_do_not_arrive_is_lost_after_one_lease
   BOOST_TEST((c.time_of_loss("lock") == lease));
 }
 
-BOOST_AUTO_TEST_CASE(two_renewals_may_be_missed)
+BOOST_AUTO_TEST_CASE(a_renewal_may_be_missed)
 {
   two_clients c;
   BOOST_TEST(c.holder->try_lock("lock"));
   c.holder->connected = false;
-  c.time.advance(29s);
+  c.time.advance(15s);
   c.holder->connected = true;
-  BOOST_TEST(c.store.renew("lock", "holder"));
   c.time.advance(1h);
   BOOST_TEST(c.store.owner_of("lock") == "holder");
 }
