@@ -102,9 +102,8 @@ BOOST_AUTO_TEST_CASE(the_clock_goes_from_one_occupied_bucket_to_the_next)
 
 BOOST_AUTO_TEST_CASE(an_empty_bucket_wakes_nobody)
 {
-  wheel_options options;
-  options.tick = 20us;
-  support::context_with_wheel c(options);  // in real time: 750 ticks of it
+  // In real time: 150 ticks of it, well inside the finest level, so that none is for a cascade.
+  support::context_with_wheel c(support::with_tick(100us));
   outcome waits;
   for (const duration delay : {2ms, 8ms, 15ms}) c.wheel.async_wait(delay, waits.recorder());
   support::run_to_end(c.context);
