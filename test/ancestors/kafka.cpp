@@ -108,7 +108,6 @@ BOOST_AUTO_TEST_CASE(an_empty_bucket_wakes_nobody)
   for (const duration delay : {2ms, 8ms, 15ms}) c.wheel.async_wait(delay, waits.recorder());
   support::run_to_end(c.context);
   BOOST_TEST(waits.calls == 3);
-  BOOST_TEST(c.wheel.stats().wakeups >= 1U);
   BOOST_TEST(c.wheel.stats().wakeups <= 3U);
 }
 
