@@ -1,0 +1,27 @@
+// A wheel whose time is moved by hand, and told by the time since the case began.
+#pragma once
+
+#include <asio_wheel.hpp>
+#include <chrono>
+
+#include "support/wheel.hpp"
+
+namespace support {
+
+/// The case begins at the beginning of a tick: what is a whole number of ticks away is exact.
+struct wheel_in_virtual_time : context_with_wheel {
+  explicit wheel_in_virtual_time(asio_wheel::wheel_options options = {})
+    : context_with_wheel(options)
+  {
+    wheel.async_wait(std::chrono::nanoseconds{1}, [](boost::system::error_code) {});
+    time.advance_to_next();
+    start = wheel.now();
+  }
+
+  [[nodiscard]] asio_wheel::duration elapsed() const { return wheel.now() - start; }
+
+  asio_wheel::virtual_time time{wheel};
+  asio_wheel::time_point start;
+};
+
+}  // namespace support
