@@ -131,7 +131,7 @@ std::optional<tick> timing_wheel::close_chunk(chunk& c, tick due) noexcept
 void timing_wheel::prefetch_cell(const void* cell) noexcept
 {
   prefetch(cell);
-  prefetch(&chunk::of(static_cast<wheel_entry* const*>(cell)));
+  prefetch(chunk::address_of(cell));
 }
 
 void timing_wheel::mark_occupied(std::uint32_t slot) noexcept

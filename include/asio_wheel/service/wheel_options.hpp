@@ -23,7 +23,7 @@ struct wheel_options {
   /// before its deadline.
   std::chrono::nanoseconds tick = std::chrono::milliseconds{1};
 
-  /// Slots of the finest wheel, 1 to 65536; rounded up to a power of two.
+  /// Slots of the finest wheel, 1 to 65536; rounded up to a power of two, 2 at least.
   std::size_t slots = 1024;
 
   /// Independent parts, each with a lock of its own, up to 64; rounded up to a power of two.

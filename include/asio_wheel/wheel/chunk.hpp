@@ -56,10 +56,13 @@ struct alignas(128) chunk {
   std::uint16_t live;  ///< of these, the ones that are not null
   wheel_entry* cells[capacity];
 
-  [[nodiscard]] static chunk& of(wheel_entry* const* cell) noexcept
+  [[nodiscard]] static chunk& of(wheel_entry* const* cell) noexcept { return *address_of(cell); }
+
+  /// The same for a cell that may be gone or null; the chunk is not to be looked at then.
+  [[nodiscard]] static chunk* address_of(const void* cell) noexcept
   {
-    return *reinterpret_cast<chunk*>(reinterpret_cast<std::uintptr_t>(cell) &
-                                     ~std::uintptr_t{sizeof(chunk) - 1});
+    return reinterpret_cast<chunk*>(reinterpret_cast<std::uintptr_t>(cell) &
+                                    ~std::uintptr_t{sizeof(chunk) - 1});
   }
 };
 static_assert(sizeof(chunk) == 128);
