@@ -31,6 +31,12 @@ SERIES = {
     "libevent": ("libevent", "#0f766e", "#4fd1c5", ""),
     "libevent_common": ("libevent, common", "#0f766e", "#4fd1c5", "6 4"),
     "libev": ("libev", "#4d7c0f", "#a3d94d", ""),
+    "none": ("no deadline", "#57606a", "#9aa4af", ""),
+    "cancel_after": ("cancel_after", "#c2410c", "#fb923c", ""),
+    "cancel_after_coarse": ("the same, coarse clock", "#c2410c", "#fb923c", "2 4"),
+    "steady_timer": ("a steady_timer each", "#1d4ed8", "#7aa8ff", ""),
+    "cancel_after_awaited": ("cancel_after, awaited", "#c2410c", "#fb923c", "6 4"),
+    "awaitable_or": ("|| a steady_timer", "#1d4ed8", "#7aa8ff", "6 4"),
 }
 
 
@@ -52,6 +58,9 @@ CHARTS = [
     Chart("expire_cpu", "n waits expire within one second", "CPU ns per wait; lower is better", "expire", "cpu_ns", RIVALS),
     Chart("expire_lateness", "n waits expire within one second: how late",
           "µs after the deadline, 99th percentile; lower is better", "expire", "late_p99_us", RIVALS),
+    Chart("deadline", "A deadline on an operation that completes by one post", "CPU ns per operation; lower is better",
+          "post", "cpu_ns", ("none", "cancel_after", "cancel_after_coarse", "steady_timer", "cancel_after_awaited",
+                             "awaitable_or"), "deadlines"),
 ]
 
 
