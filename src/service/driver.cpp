@@ -71,9 +71,10 @@ void driver::arm(tick when)
   armed_ = disarmed;  // should one of the following throw
   timer_.expires_at(shards_.clock().time_of(when));
   timer_.async_wait(
-    asio::bind_allocator(task_allocator<std::byte>(memory_), [this](const error_code& ec) {
+    asio::bind_allocator(task_allocator<std::byte>(memory_), [this, when](const error_code& ec) {
       if (ec) return;
-      armed_ = disarmed;
+      // A pass that came in between has set the timer for something else.
+      if (armed_ == when) armed_ = disarmed;
       wakeups_.fetch_add(1, std::memory_order_relaxed);
       pass();
     }));

@@ -122,6 +122,22 @@ BOOST_AUTO_TEST_CASE(a_stopped_context_picks_up_where_it_was)
   BOOST_TEST(wait.succeeded());
 }
 
+// A wait started by another thread requests a pass at the moment at which the driver's timer fires.
+BOOST_AUTO_TEST_CASE(a_pass_that_meets_the_timer_leaves_nothing_behind)
+{
+  for (int round = 0; round < 200; ++round) {
+    context_with_wheel c;
+    wheel_timer far(c.context, 1h), near(c.context);
+    far.async_wait([](error_code) {});
+    std::thread other([&] {
+      near.expires_after(1ms);
+      near.async_wait([&](error_code) { far.cancel(); });
+    });
+    support::run_to_end(c.context);
+    other.join();
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_pool_ends_after_its_last_wait)
 {
   asio::thread_pool pool(2);
