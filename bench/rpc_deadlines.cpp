@@ -110,7 +110,8 @@ asio::awaitable<void> echo(rpc::tcp::socket socket)
 asio::awaitable<void> call(std::shared_ptr<rpc::client> client, const timed_call& timed,
                            std::uint64_t times)
 {
-  caller c{client, asio::steady_timer(co_await asio::this_coro::executor)};
+  const auto executor = co_await asio::this_coro::executor;
+  caller c{client, asio::steady_timer(executor)};
   while (times-- > 0) co_await timed(c);
   c.timer.cancel();
   client->close();

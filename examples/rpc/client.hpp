@@ -96,9 +96,11 @@ private:
     void operator()(Handler&& handler, kind what, std::string payload) const
     {
       const std::uint64_t id = ++self->last_id_;
-      auto& h = self->calls_.try_emplace(id, std::forward<Handler>(handler)).first->second;
-      auto slot = asio::get_associated_cancellation_slot(h);
+      auto slot = asio::get_associated_cancellation_slot(handler);
       if (slot.is_connected()) slot.assign(forget{self->weak_from_this(), id});
+      // The slot is taken: an any_completion_handler would put something of its own there.
+      self->calls_.try_emplace(id, asio::bind_cancellation_slot(asio::cancellation_slot(),
+                                                                std::forward<Handler>(handler)));
       self->send(what, id, payload);
       if (!self->is_open()) self->finish(id, asio::error::not_connected);
     }

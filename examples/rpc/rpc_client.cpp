@@ -223,10 +223,11 @@ private:
     const std::chrono::milliseconds allowed(settings_.deadline);
     const auto text = fmt::format("call {}", ++tally_.calls);
     if (stalled) ++tally_.stalled;
+    const call_request request{stalled ? stall() : 0ms, text};
     const auto deadline = clock::now() + allowed;
     error_code ec;
     const std::string answer =
-      co_await c->async_call(kind::call, to_payload({stalled ? stall() : 0ms, text}),
+      co_await c->async_call(kind::call, to_payload(request),
                              timeout_after(allowed, asio::redirect_error(asio::use_awaitable, ec)));
 
     const auto lateness = clock::now() - deadline;
