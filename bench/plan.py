@@ -20,11 +20,24 @@ TIMERS = {  # contender: the program that has it
 REFERENCE = {"wheel_typed": "steady_typed", "wheel_coroutine": "steady_coroutine"}
 
 ALONE = {name: "wheel_alone" for name in ("wheel", "multimap", "d_ary_heap", "pairing", "floor", "floor_list")}
+DEADLINES = {name: "deadlines" for name in ("none", "clock", "cancel_after", "cancel_after_coarse", "steady_timer",
+                                            "none_awaited", "cancel_after_awaited", "awaitable_or")}
+ALIVE = {name: "alive" for name in ("clock", "clock_coarse", "watchdog", "watchdog_coarse", "heartbeat", "heartbeat_coarse",
+                                    "steady", "steady_typed")}
+SUITES = {"timers": TIMERS, "alone": ALONE, "deadlines": DEADLINES, "alive": ALIVE}
+
+# A contender that is another one with an option.
+VARIANTS = {f"{name}_coarse": (name, ["--clock", "coarse"]) for name in ("cancel_after", "clock", "watchdog", "heartbeat")}
+
+
+def program_contender(contender):
+    """What the program calls it, and the options that make it this one."""
+    return VARIANTS.get(contender, (contender, []))
 
 
 @dataclass
 class Workload:
-    suite: str  # timers or alone
+    suite: str  # of SUITES
     name: str
     title: str
     metric: str  # the one that is compared
@@ -38,7 +51,7 @@ class Workload:
 
     @property
     def programs(self):
-        return TIMERS if self.suite == "timers" else ALONE
+        return SUITES[self.suite]
 
     def reference_of(self, contender):
         return REFERENCE.get(contender, self.reference) if self.suite == "timers" else self.reference
@@ -75,6 +88,11 @@ WORKLOADS = [
              {"due_in_it": "due in it", "beyond_due_us": "µs beyond the due"}, reference="multimap", large=["wheel"]),
     Workload("alone", "empty", "Wheel alone, advance an empty one: ns", "cpu_ns", "ns", [1], reference="multimap"),
     Workload("alone", "jump", "Wheel alone, jump over an hour of nothing: ns", "cpu_ns", "ns", [1], reference="multimap"),
+    Workload("deadlines", "post", "An operation that completes by one post: CPU ns", "cpu_ns", "ns", [1, 64, E3],
+             reference="none"),
+    Workload("alive", "touch", "A sign of life of a random connection: CPU ns", "cold_ns", "ns", [E5],
+             {"warm_ns": "ns in the cache"}),
+    Workload("alive", "beats", "Heartbeats of 1 s: CPU ns per beat", "cpu_ns", "ns", [E4, E5]),
 ]
 
 
@@ -83,7 +101,8 @@ class Target:
     """`what` of (suite, workload, contender, n) must be at least or at most `bound`.
 
     what: a metric's name; or ("against", contender): the ratio to that contender, above one if it is beaten; or
-    ("cost", ...): how many times the other cell's cost this one is; the other is (workload, contender, n).
+    ("of", workload, contender, n): how many times that cell's cost this one is; or
+    ("added", base, unit): by how much it costs more than contender `base`, counted in what contender `unit` costs.
     """
     text: str
     suite: str
@@ -134,6 +153,15 @@ TARGETS = [
     at_most("wheel alone: longest advance at 1e6 beyond its due entries, µs", "worst", "wheel", E6, "beyond_due_us", 500, "alone"),
     at_most("wheel alone: empty advance, ns", "empty", "wheel", 1, "cpu_ns", 5, "alone"),
     at_most("wheel alone: jump over an hour, ns", "jump", "wheel", 1, "cpu_ns", 100, "alone"),
+    *[at_most(f"cancel_after on an operation, {n} under way{clock}: clock reads added", "post", contender, n,
+              ("added", "none", "clock"), bound, "deadlines")
+      for contender, clock, bound in (("cancel_after", "", 2), ("cancel_after_coarse", ", coarse clock", 1))
+      for n in (1, 64, E3)],
+    at_most("touch() at 1e5, in clock reads", "touch", "watchdog", E5, ("of", "touch", "clock", E5), 1.5, "alive"),
+    at_most("touch() at 1e5 with the coarse clock, ns", "touch", "watchdog_coarse", E5, "cold_ns", 10, "alive"),
+    at_most("the same of a connection in the cache, ns", "touch", "watchdog_coarse", E5, "warm_ns", 10, "alive"),
+    Target("heartbeat objects of 1 s at 1e5, against steady_timer", "alive", "beats", "heartbeat", E5,
+           ("against", "steady"), 8, at_least=True),
     at_most("wake-ups in 5 s, one far wait", "idle", "wheel_wait", 1, "wakeups", 2),
     at_most("wake-ups in 5 s, 100,000 far waits", "idle", "wheel_wait", E5, "wakeups", 2),
 ]

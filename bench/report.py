@@ -82,13 +82,24 @@ def measured(target, find):
     if target.what[0] == "against":
         m = result["better_than"].get(target.what[1])
         return m and (m["median"], m["min"], m["max"])
+    if target.what[0] == "added":
+        base, unit = (find(target.suite, target.workload, name, target.n) for name in target.what[1:])
+        if not base or not unit:
+            return None
+        runs = [r["metrics"]["cpu_ns"]["runs"] for r in (result, base, unit)]
+        return ordered([(a - b) / u for a, b, u in zip(*runs)])
     other = find(target.suite, *target.what[1:])
     if not other:
         return None
     metric = next(w.metric for w in plan.WORKLOADS if (w.suite, w.name) == (target.suite, target.workload))
     pairs = zip(result["metrics"][metric]["runs"], other["metrics"][metric]["runs"])
-    ratios = sorted(a / b for a, b in pairs if b)
-    return (ratios[len(ratios) // 2], ratios[0], ratios[-1]) if ratios else None
+    return ordered([a / b for a, b in pairs if b])
+
+
+def ordered(values):
+    """Median, least and greatest; None of nothing."""
+    values = sorted(values)
+    return (values[len(values) // 2], values[0], values[-1]) if values else None
 
 
 def targets(data):

@@ -36,7 +36,7 @@ def arguments():
     p.add_argument("--rounds", type=int, help="how often each measurement is made [5]")
     p.add_argument("--quick", action="store_true", help="1e4 and 1e5 waits, 3 rounds, shorter measurements")
     p.add_argument("--targets", action="store_true", help="only what a target needs, and its reference")
-    p.add_argument("--suite", choices=["timers", "alone"], help="event-loop timers, or the wheel alone")
+    p.add_argument("--suite", choices=list(plan.SUITES), help="only this one")
     p.add_argument("--workload", help="only these, separated by commas")
     p.add_argument("--contender", help="only these, separated by commas")
     p.add_argument("--n", help="only these numbers of waits, as 1e4,1e5")
@@ -63,7 +63,7 @@ def ask(program, question):
 def find_programs(build):
     """program name -> (path, {contender: [workloads]}); says which are missing."""
     found = {}
-    for name in dict.fromkeys([*plan.TIMERS.values(), *plan.ALONE.values()]):
+    for name in dict.fromkeys(program for suite in plan.SUITES.values() for program in suite.values()):
         path = find_program(build, name)
         if path:
             found[name] = path, ask(path, "--list")
@@ -79,6 +79,8 @@ def needed_by_targets():
         cells.add((t.suite, t.workload, t.contender, t.n))
         if isinstance(t.what, tuple) and t.what[0] == "against":
             cells.add((t.suite, t.workload, t.what[1], t.n))
+        elif isinstance(t.what, tuple) and t.what[0] == "added":
+            cells.update((t.suite, t.workload, other, t.n) for other in t.what[1:])
         elif isinstance(t.what, tuple):
             cells.add((t.suite, *t.what[1:]))
     return cells
@@ -95,10 +97,10 @@ def chosen(args, programs):
         if (args.suite and w.suite != args.suite) or (workloads and w.name not in workloads):
             continue
         for n in [*w.sizes, *([plan.E7] if w.large else [])]:
-            if sizes and n not in sizes or args.quick and not sizes and n not in (1, plan.E4, plan.E5):
+            if sizes and n not in sizes or args.quick and not sizes and n not in (1, 64, plan.E4, plan.E5):
                 continue
             names = [c for c, program in w.programs.items()
-                     if program in programs and w.name in programs[program][1].get(c, [])]
+                     if program in programs and w.name in programs[program][1].get(plan.program_contender(c)[0], [])]
             if n == plan.E7:
                 names = [c for c in names if c in w.large]
             if w.contenders:
@@ -113,7 +115,8 @@ def chosen(args, programs):
 
 
 def command(args, programs, workload, n, contender):
-    line = [programs[workload.programs[contender]][0], "--contender", contender, "--workload", workload.name,
+    name, variant = plan.program_contender(contender)
+    line = [programs[workload.programs[contender]][0], "--contender", name, *variant, "--workload", workload.name,
             "--n", n, "--seed", args.seed]
     line += ["--steps", 500_000 if args.quick else max(2_000_000, n // 2)]
     line += ["--seconds", 5 if workload.name == "idle" else 1 if args.quick else 3]

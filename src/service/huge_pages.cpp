@@ -45,7 +45,8 @@ class resource final : public std::pmr::memory_resource {
 
 std::pmr::memory_resource& huge_page_resource() noexcept
 {
-  static resource instance;
+  // Never destroyed: a wheel in a static context outlives other statics.
+  static resource& instance = *new resource;
   return instance;
 }
 

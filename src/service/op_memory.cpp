@@ -128,13 +128,6 @@ thread_local thread_end this_thread_end;
   return batch;
 }
 
-/// Puts a block into an empty magazine.
-[[gnu::noinline, gnu::cold]] void deallocate_first(std::size_t size_class, void* p) noexcept
-{
-  this_thread_end.await();
-  magazines[size_class] = {::new (p) block{nullptr, nullptr}, 1};
-}
-
 // AddressSanitizer is to see each wait come and go.
 #if defined(__SANITIZE_ADDRESS__)
 constexpr bool recycle = false;
@@ -166,7 +159,7 @@ void deallocate_op(void* p, std::size_t size) noexcept
   if (!recycle || size > largest) return ::operator delete(p);
   const std::size_t c = class_of(size);
   magazine& m = magazines[c];
-  if (m.count == 0) return deallocate_first(c, p);
+  if (m.count == 0) this_thread_end.await();
   m = {::new (p) block{m.first, nullptr}, m.count + 1};
   if (m.count >= 2 * batch_size) unload(c, batch_size);
 }

@@ -108,7 +108,7 @@ protected:
   /// state is now the caller's, as with release().
   ///
   /// A deadline that is refused fires at once, as one: so does one there is no memory for.
-  [[nodiscard]] bool start(tick when) noexcept;
+  [[nodiscard, gnu::flatten]] bool start(tick when) noexcept;
 
   /// For the end of the operation. Takes the deadline out, if it is pending. Whether that leaves
   /// the state to the caller.
@@ -151,7 +151,7 @@ private:
 
   // All of these require the lock.
   [[nodiscard]] bool is_pending() const noexcept;
-  [[nodiscard]] bool end(bool for_good, settlement& later) noexcept;
+  [[nodiscard, gnu::flatten]] bool end(bool for_good, settlement& later) noexcept;
   void cut_link() noexcept;
 
   shard* const home_;

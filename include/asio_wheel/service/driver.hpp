@@ -44,7 +44,7 @@ public:
   }
 
   /// Makes sure of a pass.
-  void insist() noexcept;
+  [[gnu::noinline, gnu::cold]] void insist() noexcept;
 
   /// Says that a slot which was to be woken for at `unneeded` is empty, tick 0 if all are.
   /// If the pass that would set the timer anew cannot be posted, it fires once in vain.
@@ -61,7 +61,7 @@ private:
 
   static constexpr tick disarmed{count(never) + 1};
 
-  void request_pass();
+  [[gnu::noinline]] void request_pass();
   void pass();
   void arm(tick when);
 

@@ -74,7 +74,7 @@ public:
   }
 
   /// Carries out the cancels that were put off.
-  void settle() noexcept;
+  [[gnu::noinline]] void settle() noexcept;
 
   /// Moves the wheel to `now`. What is due by then waits for pop_expired(), and that for expire().
   void advance(tick now) noexcept
@@ -129,7 +129,7 @@ public:
 
   /// Tells the driver about the slots that waits were withdrawn from, unless waits that were filed
   /// since are to be woken for no later. Takes the lock, if there is anything to tell.
-  void tell_driver() noexcept;
+  [[gnu::noinline]] void tell_driver() noexcept;
 
 private:
   friend class shard_section;
@@ -226,7 +226,7 @@ public:
   }
 
 private:
-  void finish() noexcept;
+  [[gnu::noinline]] void finish() noexcept;
 
   shard& shard_;
   bool unfinished_ = false;  ///< something is left to be done

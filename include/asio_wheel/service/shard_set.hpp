@@ -115,7 +115,7 @@ private:
     void add(const shard& s) noexcept;
   };
 
-  void start(wait_op& op, tick when);
+  [[gnu::flatten]] void start(wait_op& op, tick when);
 
   [[nodiscard]] outlook look_ahead() noexcept;
   [[nodiscard]] outlook advance_shards(tick now) noexcept;

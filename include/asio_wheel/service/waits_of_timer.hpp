@@ -42,7 +42,7 @@ public:
 
   /// Starts a wait; the shard owns it from here on.
   /// Throws what allocating or posting throws, with nothing changed and the wait not taken over.
-  void start(timer_wait_op& op);
+  [[gnu::flatten]] void start(timer_wait_op& op);
 
   /// Takes a wait out of the list it is in, if any. Expired waits take all the others along.
   /// Requires the lock of its shard.
@@ -75,7 +75,7 @@ protected:
   [[nodiscard]] static timer_wait_op* next(const timer_wait_op& op) noexcept;
 
 private:
-  std::size_t set_expiry(time_point deadline, tick when) noexcept;
+  [[gnu::flatten]] std::size_t set_expiry(time_point deadline, tick when) noexcept;
   std::size_t cancel_all(section& s) noexcept;
   void move_to(shard& local) noexcept;
 

@@ -105,7 +105,7 @@ private:
     std::size_t size;
   };
 
-  void grow(std::size_t n);
+  [[gnu::noinline, gnu::cold]] void grow(std::size_t n);
 
   chunk* free_ = nullptr;  ///< given back, linked by `next`
   std::size_t taken_ = 0;

@@ -143,8 +143,8 @@ private:
   [[nodiscard]] std::uint32_t never_slot() const noexcept { return overdue_slot() + 2; }
 
   void file(wheel_entry& e, std::uint32_t slot) noexcept;
-  [[nodiscard]] chunk& open_chunk(std::uint32_t slot) noexcept;
-  [[nodiscard]] std::optional<tick> close_chunk(chunk& c, tick due) noexcept;
+  [[nodiscard, gnu::noinline]] chunk& open_chunk(std::uint32_t slot) noexcept;
+  [[nodiscard, gnu::noinline]] std::optional<tick> close_chunk(chunk& c, tick due) noexcept;
   void mark_occupied(std::uint32_t slot) noexcept;
   void mark_empty(std::uint32_t slot) noexcept;
   [[nodiscard]] tick wake_tick(std::uint32_t slot, tick due) const noexcept;

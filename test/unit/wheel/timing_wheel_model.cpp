@@ -114,7 +114,7 @@ private:
       case 13:
         if (wheel_.next_tick() < tick{std::uint64_t{1} << 62}) advance(count(wheel_.next_tick()));
         break;
-      case 14: rewind(std::min(near_or_far(operand), count(wheel_.now()))); break;
+      case 14: rewind(std::min(near_or_far(operand) % 4096, count(wheel_.now()))); break;
       default:
         if (std::string broken = pop(operand % 8); !broken.empty()) return broken;
     }
