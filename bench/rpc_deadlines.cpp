@@ -41,7 +41,7 @@ constexpr std::chrono::seconds deadline{5};
 struct settings {
   std::string timer = "none";
   std::uint64_t calls = 100'000;
-  int connections = 1;
+  int connections = 50;
 };
 
 // One end of a connection of the client's, and the timer that it may have.

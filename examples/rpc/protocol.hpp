@@ -53,24 +53,19 @@ inline const unsigned char* bytes_of(std::string_view s)
   return reinterpret_cast<const unsigned char*>(s.data());
 }
 
-inline void put_u32(std::string& out, std::uint32_t value)
+template <class Number>
+void put_number(std::string& out, Number value)
 {
-  value = boost::endian::native_to_big(value);
-  out.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-
-inline void put_u64(std::string& out, std::uint64_t value)
-{
-  value = boost::endian::native_to_big(value);
+  boost::endian::native_to_big_inplace(value);
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
 inline void put_frame(std::string& out, kind what, std::uint64_t id, std::string_view payload)
 {
   if (payload.size() > longest_body - head_bytes) throw std::length_error("rpc: payload too long");
-  put_u32(out, static_cast<std::uint32_t>(head_bytes + payload.size()));
+  put_number(out, static_cast<std::uint32_t>(head_bytes + payload.size()));
   out.push_back(static_cast<char>(what));
-  put_u64(out, id);
+  put_number(out, id);
   out.append(payload);
 }
 
@@ -100,7 +95,7 @@ struct call_request {
 inline std::string to_payload(const call_request& call)
 {
   std::string out;
-  put_u32(out, static_cast<std::uint32_t>(call.stall.count()));
+  put_number(out, static_cast<std::uint32_t>(call.stall.count()));
   out.append(call.text);
   return out;
 }
@@ -138,7 +133,7 @@ struct server_figures {
 inline std::string to_payload(const server_figures& figures)
 {
   std::string out;
-  for (const auto member : server_figures::all) put_u64(out, figures.*member);
+  for (const auto member : server_figures::all) put_number(out, figures.*member);
   return out;
 }
 

@@ -53,20 +53,21 @@ public:
 
   tcp::endpoint endpoint() const { return acceptor_.local_endpoint(); }
   server_figures figures() const;
+  /// From any thread.
+  void count(std::uint64_t server_figures::*what) { ++std::atomic_ref(counted_.*what); }
   void leave(const std::shared_ptr<session>& s);
 
-  const std::chrono::milliseconds idle_timeout, heartbeat;
-  // Sessions run on several threads.
-  std::atomic<std::uint64_t> connections{0}, calls{0}, stalled{0}, answers{0}, heartbeats{0},
-    idle_drops{0};
+  const std::chrono::milliseconds idle_timeout;
 
 private:
   asio::awaitable<void> accept();
 
+  const std::chrono::milliseconds heartbeat_;
   asio::io_context& context_;
   asio_wheel::wheel_timer_service& wheel_;
   tcp::acceptor acceptor_;
   std::unordered_set<std::shared_ptr<session>> sessions_;  // on the acceptor's strand
+  mutable server_figures counted_;                         // what count() counts
 };
 
 /// One client: a coroutine that reads, one that watches for silence, and the calls that are
@@ -77,8 +78,7 @@ public:
     : server_(s),
       connection_(std::make_shared<connection>(std::move(socket))),
       idle_(connection_->executor(), s.idle_timeout),
-      stalled_calls_(connection_->executor()),
-      call_done_(connection_->executor())
+      stalled_calls_(connection_->executor())
   {}
 
   void start()
@@ -108,8 +108,9 @@ private:
         while (const auto next = connection_->next_frame()) {
           handle(*next);
           co_await connection_->room();
+          // The answers to them tell when there are fewer.
           while (stalled_calls_.size() >= most_calls && connection_->is_open())
-            co_await call_done_.wait();
+            co_await connection_->sent_some();
           if (!connection_->is_open()) break;
         }
       }
@@ -123,7 +124,9 @@ private:
   {
     switch (f.what) {
       case kind::call: return handle_call(f.id, parse_call(f.payload));
-      case kind::ping: ++server_.heartbeats; return connection_->send(kind::pong, f.id);
+      case kind::ping:
+        server_.count(&server_figures::heartbeats);
+        return connection_->send(kind::pong, f.id);
       case kind::stats_query:
         return connection_->send(kind::answer, f.id, to_payload(server_.figures()));
       default:
@@ -134,23 +137,22 @@ private:
 
   void handle_call(std::uint64_t id, const call_request& call)
   {
-    ++server_.calls;
+    server_.count(&server_figures::calls);
     if (call.stall == 0ms) return answer(id, call.text);
 
     // Its end is the scheduler's, too: no call outlives the session.
-    const auto end = [this, id, text = std::string(call.text)] {
+    auto end = [this, id, text = std::string(call.text)] {
       idle_.touch();
-      call_done_.notify_all();
       answer(id, text);
     };
-    if (!stalled_calls_.run_after(id, call.stall, end))
+    if (!stalled_calls_.run_after(id, call.stall, std::move(end)))
       throw protocol_error(fmt::format("call {} is under way already", id));
-    ++server_.stalled;
+    server_.count(&server_figures::stalled);
   }
 
   void answer(std::uint64_t id, std::string_view text)
   {
-    ++server_.answers;
+    server_.count(&server_figures::answers);
     connection_->send(kind::answer, id, text);
   }
 
@@ -164,7 +166,7 @@ private:
       if (stalled_calls_.size() == 0) break;
       idle_.touch();  // a client that waits for an answer is not idle
     }
-    ++server_.idle_drops;
+    server_.count(&server_figures::idle_drops);
     close();
   }
 
@@ -173,7 +175,6 @@ private:
   {
     connection_->close();
     idle_.cancel();
-    call_done_.notify_all();
     server_.leave(shared_from_this());
   }
 
@@ -181,12 +182,11 @@ private:
   std::shared_ptr<connection> connection_;
   asio_wheel::wheel_watchdog idle_;
   asio_wheel::keyed_scheduler<std::uint64_t> stalled_calls_;  // their answers, by id
-  condition call_done_;
 };
 
 server::server(asio::io_context& context, const settings& s)
   : idle_timeout(s.idle_timeout),
-    heartbeat(s.heartbeat),
+    heartbeat_(s.heartbeat),
     context_(context),
     wheel_(asio_wheel::use_wheel(context)),
     acceptor_(asio::make_strand(context))
@@ -218,7 +218,7 @@ asio::awaitable<void> server::accept()
     co_await acceptor_.async_accept(socket, asio::redirect_error(asio::use_awaitable, ec));
     if (!acceptor_.is_open()) co_return;
     if (!ec) {
-      ++connections;
+      count(&server_figures::connections);
       (*sessions_.insert(std::make_shared<session>(std::move(socket), *this)).first)->start();
     } else if (ec != asio::error::connection_aborted) {
       // Most often there are too many open files. The clients that knock stay in the backlog.
@@ -245,16 +245,11 @@ void server::stop()
 server_figures server::figures() const
 {
   server_figures f;
-  f.connections = connections;
-  f.calls = calls;
-  f.stalled = stalled;
-  f.answers = answers;
-  f.heartbeats = heartbeats;
-  f.idle_drops = idle_drops;
+  for (const auto member : server_figures::all) f.*member = std::atomic_ref(counted_.*member);
   f.wakeups = wheel_.stats().wakeups;
   f.cpu_us = static_cast<std::uint64_t>(static_cast<double>(std::clock()) * 1e6 / CLOCKS_PER_SEC);
   f.idle_timeout_ms = static_cast<std::uint64_t>(idle_timeout.count());
-  f.heartbeat_ms = static_cast<std::uint64_t>(heartbeat.count());
+  f.heartbeat_ms = static_cast<std::uint64_t>(heartbeat_.count());
   return f;
 }
 
