@@ -14,7 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <type_traits>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
@@ -90,7 +90,7 @@ private:
 
     client* self;
 
-    executor_type get_executor() const { return self->connection_->executor(); }
+    const executor_type& get_executor() const { return self->connection_->executor(); }
 
     template <class Handler>
     void operator()(Handler&& handler, kind what, std::string payload) const

@@ -59,7 +59,7 @@ public:
     peer_ = ignored ? "a peer that is gone" : to_string(peer);
   }
 
-  asio::any_io_executor executor() { return socket_.get_executor(); }
+  const asio::any_io_executor& executor() { return socket_.get_executor(); }
   const std::string& peer() const { return peer_; }
   bool is_open() const { return socket_.is_open(); }
 

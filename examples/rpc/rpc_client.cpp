@@ -226,9 +226,9 @@ private:
     const call_request request{stalled ? stall() : 0ms, text};
     const auto deadline = clock::now() + allowed;
     error_code ec;
-    const std::string answer =
-      co_await c->async_call(kind::call, to_payload(request),
-                             timeout_after(allowed, asio::redirect_error(asio::use_awaitable, ec)));
+    const std::string answer = co_await c->async_call(
+      kind::call, to_payload(request),
+      timeout_after(wheel_, allowed, asio::redirect_error(asio::use_awaitable, ec)));
 
     const auto lateness = clock::now() - deadline;
     if (ec == asio::error::timed_out || lateness >= 0ms) {
