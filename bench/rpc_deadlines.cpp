@@ -8,8 +8,8 @@
 // No deadline ever comes. With --connections 1 the wheel is empty between two calls, as it is in no
 // server, and the heap of steady_timers holds one.
 //
-// Instructions do not depend on the machine's mood; callgrind counts those
-// in user mode, and the difference of two runs, over the 10,000 calls, is what one call takes:
+// Instructions do not depend on the machine's mood; callgrind counts those in user mode, and the
+// difference of two runs, over the 10,000 calls between them, is what one call takes:
 //   valgrind --tool=callgrind --callgrind-out-file=/dev/null rpc_deadlines --timer or --calls 2000
 //   valgrind --tool=callgrind --callgrind-out-file=/dev/null rpc_deadlines --timer or --calls 12000
 #include "../examples/rpc/client.hpp"
@@ -19,6 +19,7 @@
 #include <boost/asio.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -133,6 +134,7 @@ void run(const settings& s)
   rpc::side_notes notes;
   rpc::tcp::acceptor acceptor(context, {asio::ip::address_v4::loopback(), 0});
   const auto connections = static_cast<std::uint64_t>(s.connections);
+  const auto each = std::max<std::uint64_t>(s.calls / connections, 1);
   for (std::uint64_t i = 0; i < connections; ++i) {
     rpc::tcp::socket socket(context);
     socket.connect(acceptor.local_endpoint());
@@ -140,12 +142,13 @@ void run(const settings& s)
     asio::co_spawn(context, echo(acceptor.accept()), rpc::rethrow);
     asio::co_spawn(
       context, [client] { return client->listen(); }, rpc::rethrow);
-    asio::co_spawn(context, call(client, timed->second, s.calls / connections), rpc::rethrow);
+    asio::co_spawn(context, call(client, timed->second, each), rpc::rethrow);
   }
   const auto before = bench::thread_cpu();
   context.run();
-  fmt::print("{} calls: {:.0f} ns of CPU each\n", s.calls,
-             bench::ns_per(bench::thread_cpu() - before, s.calls));
+  const auto calls = each * connections;
+  fmt::print("{} calls: {:.0f} ns of CPU each\n", calls,
+             bench::ns_per(bench::thread_cpu() - before, calls));
 }
 
 constexpr std::string_view intro =

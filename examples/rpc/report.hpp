@@ -162,8 +162,8 @@ private:
   void check_connections(const results& r)
   {
     const tally& c = r.client;
-    hope(c.lost == 0, "the server closed {} connections that were not idle, and {} calls failed",
-         c.lost, c.failed);
+    hope(c.lost == 0, "{} connections were lost that were not idle, and {} calls failed", c.lost,
+         c.failed);
     hope(c.every_answer_is_in() || c.failed > 0,
          "{} calls got no answer at all, not even a late one",
          c.calls - c.answered - c.late_answers);
