@@ -44,25 +44,6 @@ inline constexpr auto rethrow = [](std::exception_ptr thrown) {
   if (thrown) std::rethrow_exception(thrown);
 };
 
-/// A condition variable made of a timer that never expires.
-class condition {
-public:
-  explicit condition(const asio::any_io_executor& executor)
-    : never_(executor, clock::time_point::max())
-  {}
-
-  /// Completes at the next notify_all(); the caller then looks at what it waits for again.
-  asio::awaitable<void> wait()
-  {
-    error_code cancelled;
-    co_await never_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
-  }
-  void notify_all() { never_.cancel(); }
-
-private:
-  timer never_;
-};
-
 class connection : public std::enable_shared_from_this<connection> {
 public:
   /// With this much waiting to be sent, a peer that wants more has to read first.
@@ -70,7 +51,7 @@ public:
 
   explicit connection(tcp::socket socket)
     : socket_(std::move(socket)),
-      sent_some_(socket_.get_executor())
+      sent_some_(socket_.get_executor(), clock::time_point::max())
   {
     error_code ignored;
     socket_.set_option(tcp::no_delay(true), ignored);
@@ -78,7 +59,7 @@ public:
     peer_ = ignored ? "a peer that is gone" : to_string(peer);
   }
 
-  asio::any_io_executor executor() { return socket_.get_executor(); }
+  const asio::any_io_executor& executor() { return socket_.get_executor(); }
   const std::string& peer() const { return peer_; }
   bool is_open() const { return socket_.is_open(); }
 
@@ -87,7 +68,7 @@ public:
     error_code ignored;
     socket_.close(ignored);
     queued_.clear();
-    sent_some_.notify_all();
+    sent_some_.cancel();
   }
 
   /// Waits for more bytes. False once the connection is closed, by whichever side.
@@ -122,12 +103,17 @@ public:
     if (sending_.empty()) write();
   }
 
-  bool has_room() const { return queued_.size() < most_unsent; }
+  /// Waits until something has been sent, or the connection is closed.
+  asio::awaitable<void> sent_some()
+  {
+    error_code cancelled;
+    co_await sent_some_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
+  }
 
-  /// Waits until the peer has read enough for another answer, or the connection is closed.
+  /// Waits until the peer has read enough for another frame, or the connection is closed.
   asio::awaitable<void> room()
   {
-    while (is_open() && !has_room()) co_await sent_some_.wait();
+    while (is_open() && queued_.size() >= most_unsent) co_await sent_some();
   }
 
 private:
@@ -139,7 +125,7 @@ private:
                         self->sending_.clear();
                         if (ec || !self->is_open()) return self->close();
                         if (!self->queued_.empty()) self->write();
-                        if (self->has_room()) self->sent_some_.notify_all();
+                        self->sent_some_.cancel();
                       });
   }
 
@@ -149,7 +135,7 @@ private:
   std::ptrdiff_t begin_ = 0, end_ = 0;  // what of in_ is not taken yet
   std::string sending_;                 // empty: no write is under way
   std::string queued_;
-  condition sent_some_;
+  timer sent_some_;  // never expires: as a condition variable, it is cancelled
 };
 
 }  // namespace rpc

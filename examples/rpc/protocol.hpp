@@ -4,6 +4,8 @@
 //
 // Numbers are big-endian; `length` counts what follows it. The id of a call is the client's choice,
 // and its answer carries the same one.
+//
+// The client keeps an idle connection alive with pings; the server's figures say how often.
 #pragma once
 
 #include <fmt/core.h>
@@ -22,11 +24,10 @@ namespace rpc {
 
 enum class kind : std::uint8_t {
   call = 1,     // client: 4 bytes, how many ms to hold the answer back; the rest is to be echoed
-  answer,       // server: what was to be echoed
-  ping,         // server: are you there?
-  pong,         // client: yes; the ping's id
-  stats_query,  // client: asks for the server's figures
-  stats         // server: server_figures
+  stats_query,  // client: a call for server_figures
+  answer,       // server: what was to be echoed, or asked for
+  ping,         // client: I am here, are you?
+  pong          // server: yes
 };
 
 inline constexpr std::size_t length_bytes = 4;
@@ -52,24 +53,19 @@ inline const unsigned char* bytes_of(std::string_view s)
   return reinterpret_cast<const unsigned char*>(s.data());
 }
 
-inline void put_u32(std::string& out, std::uint32_t value)
+template <class Number>
+void put_number(std::string& out, Number value)
 {
-  value = boost::endian::native_to_big(value);
-  out.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-
-inline void put_u64(std::string& out, std::uint64_t value)
-{
-  value = boost::endian::native_to_big(value);
+  boost::endian::native_to_big_inplace(value);
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
 inline void put_frame(std::string& out, kind what, std::uint64_t id, std::string_view payload)
 {
   if (payload.size() > longest_body - head_bytes) throw std::length_error("rpc: payload too long");
-  put_u32(out, static_cast<std::uint32_t>(head_bytes + payload.size()));
+  put_number(out, static_cast<std::uint32_t>(head_bytes + payload.size()));
   out.push_back(static_cast<char>(what));
-  put_u64(out, id);
+  put_number(out, id);
   out.append(payload);
 }
 
@@ -99,7 +95,7 @@ struct call_request {
 inline std::string to_payload(const call_request& call)
 {
   std::string out;
-  put_u32(out, static_cast<std::uint32_t>(call.stall.count()));
+  put_number(out, static_cast<std::uint32_t>(call.stall.count()));
   out.append(call.text);
   return out;
 }
@@ -114,28 +110,30 @@ inline call_request parse_call(std::string_view payload)
   return {stall, payload.substr(4)};
 }
 
-/// The payload of kind::stats. Totals since the server started, apart from the last one.
+/// The answer to kind::stats_query. Totals since the server started, apart from the last two.
 struct server_figures {
   std::uint64_t connections = 0;  // accepted
   std::uint64_t calls = 0;        // received
   std::uint64_t stalled = 0;      // of these, how many asked to be stalled
   std::uint64_t answers = 0;      // sent
-  std::uint64_t heartbeats = 0;   // pings sent
+  std::uint64_t heartbeats = 0;   // pings received, and answered
   std::uint64_t idle_drops = 0;   // connections closed because nothing came from them
   std::uint64_t wakeups = 0;      // of the wheel
   std::uint64_t cpu_us = 0;       // processor time of the whole process
   std::uint64_t idle_timeout_ms = 0;
+  std::uint64_t heartbeat_ms = 0;  // the longest a client that wants to live may be quiet
 
-  static constexpr std::array all{
-    &server_figures::connections, &server_figures::calls,      &server_figures::stalled,
-    &server_figures::answers,     &server_figures::heartbeats, &server_figures::idle_drops,
-    &server_figures::wakeups,     &server_figures::cpu_us,     &server_figures::idle_timeout_ms};
+  static constexpr std::array all{&server_figures::connections,     &server_figures::calls,
+                                  &server_figures::stalled,         &server_figures::answers,
+                                  &server_figures::heartbeats,      &server_figures::idle_drops,
+                                  &server_figures::wakeups,         &server_figures::cpu_us,
+                                  &server_figures::idle_timeout_ms, &server_figures::heartbeat_ms};
 };
 
 inline std::string to_payload(const server_figures& figures)
 {
   std::string out;
-  for (const auto member : server_figures::all) put_u64(out, figures.*member);
+  for (const auto member : server_figures::all) put_number(out, figures.*member);
   return out;
 }
 

@@ -1,7 +1,7 @@
 // What the client counts, the table it prints, and the proof that the figures add up.
 #pragma once
 
-#include "connection.hpp"
+#include "client.hpp"
 #include "protocol.hpp"
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ namespace rpc {
 
 /// Counted where it happens. Every call is in exactly one of answered, timed_out, failed, in
 /// flight.
-struct tally {
+struct tally : side_notes {
   std::uint64_t connections = 0;  // opened for the load, the silent ones included
   std::uint64_t silent = 0;       // of these, the ones that never say a word
   std::uint64_t idle_drops = 0;   // silent connections that the server closed
@@ -34,10 +34,8 @@ struct tally {
   std::uint64_t stalled = 0;    // calls that asked to be answered after their deadline
   std::uint64_t stalled_timed_out = 0;
   std::uint64_t stalled_failed = 0;
-  std::uint64_t late_answers = 0;        // came after the deadline
-  std::uint64_t unexpected_answers = 0;  // to a call never made, or not what was sent
-  std::uint64_t early_deadlines = 0;     // expired before their time
-  std::uint64_t heartbeats = 0;          // pings received
+  std::uint64_t wrong_answers = 0;    // not what was sent
+  std::uint64_t early_deadlines = 0;  // expired before their time
 
   std::vector<clock::duration> lateness;  // of each deadline that expired
 
@@ -157,14 +155,15 @@ private:
     expect(c.lateness.size() == c.timed_out, "{} calls timed out, but {} deadlines expired",
            c.timed_out, c.lateness.size());
     expect(c.early_deadlines == 0, "{} deadlines expired before their time", c.early_deadlines);
-    expect(c.unexpected_answers == 0, "{} answers fit no call", c.unexpected_answers);
+    expect(c.unexpected_answers + c.wrong_answers == 0, "{} answers fit no call",
+           c.unexpected_answers + c.wrong_answers);
   }
 
   void check_connections(const results& r)
   {
     const tally& c = r.client;
-    hope(c.lost == 0, "the server closed {} connections that were not idle, and {} calls failed",
-         c.lost, c.failed);
+    hope(c.lost == 0, "{} connections were lost that were not idle, and {} calls failed", c.lost,
+         c.failed);
     hope(c.every_answer_is_in() || c.failed > 0,
          "{} calls got no answer at all, not even a late one",
          c.calls - c.answered - c.late_answers);
@@ -200,8 +199,8 @@ private:
     const std::uint64_t answers = c.answered + c.late_answers;
     expect(all_in ? s.answers == answers : s.answers >= answers,
            "{} answers came, but the server sent {}", answers, s.answers);
-    expect(s.heartbeats >= c.heartbeats, "{} heartbeats came, but the server sent {}", c.heartbeats,
-           s.heartbeats);
+    expect(s.heartbeats >= c.heartbeats, "{} heartbeats were answered, but the server answered {}",
+           c.heartbeats, s.heartbeats);
     // It may drop a silent connection at the same moment as the client closes it.
     expect(s.idle_drops >= c.idle_drops && s.idle_drops <= c.silent + c.lost,
            "{} connections were dropped as idle, but the server dropped {}", c.idle_drops,

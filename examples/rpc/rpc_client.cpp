@@ -1,7 +1,7 @@
-// A load client for rpc_server: many connections, thousands of calls a second, and for every call a
-// deadline on the timing wheel. Nearly all of them are cancelled; the figures say what became of
-// each.
-#include "caller.hpp"
+// A load client for rpc_server: many connections, each with a heartbeat, thousands of calls a
+// second, and for every call a deadline on the timing wheel. Nearly all of them are cancelled; the
+// figures say what became of each.
+#include "client.hpp"
 #include "command_line.hpp"
 #include "connection.hpp"
 #include "protocol.hpp"
@@ -21,6 +21,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -31,6 +32,7 @@ namespace rpc {
 namespace {
 
 using namespace std::chrono_literals;
+using asio_wheel::timeout_after;
 
 struct settings {
   std::string host = "127.0.0.1";
@@ -77,28 +79,26 @@ public:
   asio::awaitable<void> run()
   {
     co_await resolve();
-    control_ = co_await connect(caller::manner::uncounted);
-    const auto before = co_await control_->ask_figures(5s);
+    control_ = co_await connect();
+    asio::co_spawn(context_, control_->listen(), rethrow);
+    const auto before = co_await ask_figures();
     if (!before) throw std::runtime_error("this is no rpc_server: it does not tell its figures");
+    control_->keep_alive(heartbeat_for(*before));
 
-    co_await open_connections(std::chrono::milliseconds(before->idle_timeout_ms));
+    co_await open_connections(*before);
     co_await make_calls();
     co_await finish_calls();
     results_.listening = clock::now() - connected_;
-    for (const auto& c : callers_) c->close();
+    closing_ = true;
+    for (const auto& c : clients_) c->close();
 
-    if (const auto after = co_await control_->ask_figures(5s))
-      results_.server = difference(*before, *after);
+    if (const auto after = co_await ask_figures()) results_.server = difference(*before, *after);
     control_->close();
     progress_.clear();
   }
 
   /// Makes no more calls; run() still waits for those in flight.
-  void stop()
-  {
-    stopping_ = true;
-    for (const auto& c : callers_) c->stop_calling();
-  }
+  void stop() { stopping_ = true; }
 
   /// After run().
   results take_results()
@@ -111,11 +111,8 @@ public:
   }
 
 private:
-  /// What a stalled call has to wait for: well past its deadline.
-  std::chrono::milliseconds stall() const
-  {
-    return std::chrono::milliseconds(settings_.deadline + settings_.deadline / 2 + 20);
-  }
+  static constexpr auto patience = 5s;  // for anything but the calls
+  static constexpr auto glance = 20ms;  // how often to see whether a phase is over
 
   asio::awaitable<void> resolve()
   {
@@ -129,86 +126,156 @@ private:
     endpoints_.assign(found.begin(), found.end());
   }
 
-  /// The server has no reason to close it before `idle_timeout`.
-  asio::awaitable<std::shared_ptr<caller>> connect(caller::manner m,
-                                                   clock::duration idle_timeout = {})
+  asio::awaitable<std::shared_ptr<client>> connect()
   {
-    const auto earliest_drop = clock::now() + idle_timeout;
-    const auto socket = std::make_shared<tcp::socket>(context_);
-    timer deadline(context_);
-    deadline.expires_after(5s);
-    deadline.async_wait([socket](error_code ec) {
-      if (!ec) socket->close();
-    });
+    tcp::socket socket(context_);
     error_code ec;
     const tcp::endpoint peer = co_await asio::async_connect(
-      *socket, endpoints_, asio::redirect_error(asio::use_awaitable, ec));
-    // A wait that cannot be cancelled has expired.
-    if (deadline.cancel() == 0) ec = asio::error::timed_out;
+      socket, endpoints_, timeout_after(patience, asio::redirect_error(asio::use_awaitable, ec)));
     if (ec)
       throw std::runtime_error(fmt::format("cannot connect to {}:{}: {} (connection {})",
                                            settings_.host, settings_.port, ec.message(),
-                                           callers_.size() + 1));
+                                           clients_.size() + 1));
     endpoints_.assign(1, peer);
-    auto c = std::make_shared<caller>(std::move(*socket), tally_, m, earliest_drop);
-    c->start();
-    co_return c;
+    co_return std::make_shared<client>(std::move(socket), tally_);
+  }
+
+  /// Nothing if the server does not answer in time.
+  asio::awaitable<std::optional<server_figures>> ask_figures()
+  {
+    error_code ec;
+    const std::string answer = co_await control_->async_call(
+      kind::stats_query, {},
+      timeout_after(patience, asio::redirect_error(asio::use_awaitable, ec)));
+    if (ec) co_return std::nullopt;
+    co_return parse_figures(answer);
+  }
+
+  /// As patient with the server as the server is with its clients.
+  static asio_wheel::heartbeat_options heartbeat_for(const server_figures& f)
+  {
+    const auto interval = std::max<std::uint64_t>(f.heartbeat_ms, 1);
+    return {std::chrono::milliseconds(interval), f.idle_timeout_ms / interval + 1};
   }
 
   /// One after the other: a thousand at once would overflow the server's backlog.
-  asio::awaitable<void> open_connections(clock::duration idle_timeout)
+  asio::awaitable<void> open_connections(const server_figures& server)
   {
     for (int i = 0; i < settings_.connections && !stopping_; ++i) {
       const bool silent = i < settings_.silent;
-      const auto manner = silent ? caller::manner::silent : caller::manner::talkative;
-      callers_.push_back(co_await connect(manner, idle_timeout));
+      const auto c = clients_.emplace_back(co_await connect());
       ++tally_.connections;
-      if (silent) ++tally_.silent;
+      if (silent)
+        ++tally_.silent;
+      else
+        c->keep_alive(heartbeat_for(server));
+      const std::chrono::milliseconds idle_timeout(server.idle_timeout_ms);
+      asio::co_spawn(context_, attend(c, silent, clock::now() + idle_timeout), rethrow);
     }
     connected_ = clock::now();
   }
 
+  /// Before `earliest_drop` the server has no reason to close the connection, and later none but
+  /// silence.
+  asio::awaitable<void> attend(std::shared_ptr<client> c, bool silent,
+                               clock::time_point earliest_drop)
+  {
+    co_await c->listen();
+    if (closing_) co_return;
+    ++(silent && clock::now() >= earliest_drop ? tally_.idle_drops : tally_.lost);
+  }
+
+  /// At random times, as if many users had no idea of each other.
   asio::awaitable<void> make_calls()
   {
-    const int callers = settings_.connections - settings_.silent;
     const auto start = clock::now();
-    const auto end = start + std::chrono::duration_cast<clock::duration>(
-                               std::chrono::duration<double>(settings_.duration));
-    if (callers > 0 && settings_.rate > 0) {
-      plan_.emplace(settings_.rate / callers, settings_.stall_share,
-                    std::chrono::milliseconds(settings_.deadline), stall());
-      for (std::size_t i = tally_.silent; i < callers_.size(); ++i)
-        asio::co_spawn(
-          context_, [c = callers_[i], this, end] { return c->make_calls(*plan_, end); }, rethrow);
+    const auto end = start + seconds(settings_.duration);
+    const bool any = settings_.rate > 0 && tally_.silent < clients_.size();
+    std::exponential_distribution<double> gap(any ? settings_.rate : 1);
+    // From one due time to the next, so that a late wake-up does not lower the rate.
+    auto due = any ? start + seconds(gap(random_)) : end;
+    while (!stopping_ && clock::now() < end &&
+           tally_.idle_drops + tally_.lost < tally_.connections) {
+      progress_.show(tally_, connected_);
+      co_await wheel_.async_wait(std::min(std::min(due, end), clock::now() + glance));
+      if (clock::now() < due) continue;
+      if (due < end) co_await make_call();
+      due += seconds(gap(random_));
     }
-    co_await wait(
-      end, [this] { return stopping_ || tally_.idle_drops + tally_.lost == tally_.connections; });
     results_.calling = clock::now() - start;
+  }
+
+  /// Through any of the connections that are not silent.
+  asio::awaitable<void> make_call()
+  {
+    std::uniform_int_distribution<std::size_t> any(tally_.silent, clients_.size() - 1);
+    const auto c = clients_[any(random_)];
+    co_await c->room();
+    if (!c->is_open() || stopping_) co_return;
+    owed_stalls_ += settings_.stall_share;
+    const bool stalled = owed_stalls_ >= 1;
+    if (stalled) --owed_stalls_;
+    asio::co_spawn(context_, call(c, stalled), rethrow);
+  }
+
+  asio::awaitable<void> call(std::shared_ptr<client> c, bool stalled)
+  {
+    const std::chrono::milliseconds allowed(settings_.deadline);
+    const auto text = fmt::format("call {}", ++tally_.calls);
+    if (stalled) ++tally_.stalled;
+    const call_request request{stalled ? stall() : 0ms, text};
+    const auto deadline = clock::now() + allowed;
+    error_code ec;
+    const std::string answer = co_await c->async_call(
+      kind::call, to_payload(request),
+      timeout_after(wheel_, allowed, asio::redirect_error(asio::use_awaitable, ec)));
+
+    const auto lateness = clock::now() - deadline;
+    if (ec == asio::error::timed_out || lateness >= 0ms) {
+      // After a pause of this process the answer, or the end of the connection, may be here before
+      // the deadline is looked at; the clock decides.
+      if (!ec) ++tally_.late_answers;
+      if (lateness < 0ms) ++tally_.early_deadlines;
+      ++tally_.timed_out;
+      if (stalled) ++tally_.stalled_timed_out;
+      tally_.lateness.push_back(lateness);
+    } else if (ec) {
+      ++tally_.failed;
+      if (stalled) ++tally_.stalled_failed;
+    } else {
+      ++tally_.answered;
+      if (answer != text) ++tally_.wrong_answers;
+    }
+  }
+
+  /// What a stalled call has to wait for: well past its deadline.
+  std::chrono::milliseconds stall() const
+  {
+    return std::chrono::milliseconds(settings_.deadline + settings_.deadline / 2 + 20);
   }
 
   /// Every call ends by its deadline; a late answer takes a little longer.
   asio::awaitable<void> finish_calls()
   {
     stop();
-    co_await wait(clock::now() + stall() + 2s, [this] {
-      return tally_.in_flight() == 0 && (tally_.every_answer_is_in() || tally_.failed > 0);
-    });
+    const auto end = clock::now() + stall() + 2s;
+    while (clock::now() < end) {
+      if (tally_.in_flight() == 0 && (tally_.every_answer_is_in() || tally_.failed > 0)) break;
+      progress_.show(tally_, connected_);
+      co_await wheel_.async_wait(glance);
+    }
   }
 
-  /// Until `end`, or until `over()` is true.
-  template <class Predicate>
-  asio::awaitable<void> wait(clock::time_point end, Predicate over)
+  static clock::duration seconds(double s)
   {
-    while (!over() && clock::now() < end) {
-      progress_.show(tally_, connected_);
-      co_await wheel_.async_wait(std::min(end, clock::now() + 20ms));
-    }
+    return std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(s));
   }
 
   static server_figures difference(const server_figures& before, server_figures after)
   {
     for (const auto member : server_figures::all) after.*member -= before.*member;
     after.idle_timeout_ms = before.idle_timeout_ms;
+    after.heartbeat_ms = before.heartbeat_ms;
     return after;
   }
 
@@ -216,11 +283,12 @@ private:
   asio::io_context& context_;
   asio_wheel::wheel_timer_service& wheel_;
   std::vector<tcp::endpoint> endpoints_;          // after the first connection, the one that worked
-  std::shared_ptr<caller> control_;               // makes no calls and is not counted
-  std::vector<std::shared_ptr<caller>> callers_;  // the silent ones first
-  std::optional<call_plan> plan_;
+  std::shared_ptr<client> control_;               // makes no calls and is not counted
+  std::vector<std::shared_ptr<client>> clients_;  // the silent ones first
+  std::mt19937_64 random_;
+  double owed_stalls_ = 0;  // the share is exact, not random
   clock::time_point connected_{};
-  bool stopping_ = false;
+  bool stopping_ = false, closing_ = false;
   tally tally_;
   progress progress_;
   results results_;

@@ -1,7 +1,7 @@
 // An RPC server that echoes, and whose every timeout lives on one timing wheel.
 //
-// A connection has two waits on the wheel: its idle timeout and its heartbeat. A call that asks to
-// be stalled is one more. Starting and cancelling a wait costs neither a system call nor a search.
+// A connection has a watchdog, which every frame touches: a clock read and a store. A call that
+// asks to be stalled is a task in the connection's scheduler.
 #include "command_line.hpp"
 #include "connection.hpp"
 #include "protocol.hpp"
@@ -10,7 +10,6 @@
 #include <asio_wheel.hpp>
 #include <boost/asio.hpp>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -19,11 +18,10 @@
 #include <ctime>
 #include <exception>
 #include <memory>
-#include <mutex>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <thread>
-#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -48,52 +46,48 @@ class server {
 public:
   server(asio::io_context& context, const settings& s);
 
-  /// Accepts connections until stop().
+  /// Accepts connections until stop(), which any thread may call. run() returns once the last
+  /// session is closed: no wait is left on the wheel.
   void start();
   void stop();
 
   tcp::endpoint endpoint() const { return acceptor_.local_endpoint(); }
   server_figures figures() const;
+  /// From any thread.
+  void count(std::uint64_t server_figures::*what) { ++std::atomic_ref(counted_.*what); }
   void leave(const std::shared_ptr<session>& s);
 
-  const clock::duration idle_timeout, heartbeat;
-  // Sessions run on several threads.
-  std::atomic<std::uint64_t> connections{0}, calls{0}, stalled{0}, answers{0}, heartbeats{0},
-    idle_drops{0};
+  const std::chrono::milliseconds idle_timeout;
 
 private:
   asio::awaitable<void> accept();
-  void join(tcp::socket socket);
 
+  const std::chrono::milliseconds heartbeat_;
   asio::io_context& context_;
   asio_wheel::wheel_timer_service& wheel_;
   tcp::acceptor acceptor_;
-  std::mutex mutex_;
-  std::unordered_set<std::shared_ptr<session>> sessions_;
-  bool stopping_ = false;
+  std::unordered_set<std::shared_ptr<session>> sessions_;  // on the acceptor's strand
+  mutable server_figures counted_;                         // what count() counts
 };
 
-/// One client: a coroutine that reads, one per timeout, and the calls that wait for their answer.
+/// One client: a coroutine that reads, one that watches for silence, and the calls that are
+/// stalled.
 class session : public std::enable_shared_from_this<session> {
 public:
   session(tcp::socket socket, server& s)
     : server_(s),
       connection_(std::make_shared<connection>(std::move(socket))),
-      idle_(connection_->executor()),
-      heartbeat_(connection_->executor()),
-      call_done_(connection_->executor())
+      idle_(connection_->executor(), s.idle_timeout),
+      stalled_calls_(connection_->executor())
   {}
 
   void start()
   {
-    last_active_ = last_ping_ = clock::now();
     const auto executor = connection_->executor();
     asio::co_spawn(
       executor, [self = shared_from_this()] { return self->serve(); }, rethrow);
     asio::co_spawn(
-      executor, [self = shared_from_this()] { return self->watch_idle(); }, rethrow);
-    asio::co_spawn(
-      executor, [self = shared_from_this()] { return self->send_pings(); }, rethrow);
+      executor, [self = shared_from_this()] { return self->watch(); }, rethrow);
   }
 
   /// From any thread.
@@ -110,11 +104,13 @@ private:
   {
     try {
       while (co_await connection_->read_some()) {
-        last_active_ = clock::now();
+        idle_.touch();
         while (const auto next = connection_->next_frame()) {
           handle(*next);
-          if (!connection_->has_room()) co_await connection_->room();
-          while (stalled_calls_.size() >= most_calls) co_await call_done_.wait();
+          co_await connection_->room();
+          // The answers to them tell when there are fewer.
+          while (stalled_calls_.size() >= most_calls && connection_->is_open())
+            co_await connection_->sent_some();
           if (!connection_->is_open()) break;
         }
       }
@@ -128,9 +124,11 @@ private:
   {
     switch (f.what) {
       case kind::call: return handle_call(f.id, parse_call(f.payload));
-      case kind::pong: return;  // that something came is all that counts
+      case kind::ping:
+        server_.count(&server_figures::heartbeats);
+        return connection_->send(kind::pong, f.id);
       case kind::stats_query:
-        return connection_->send(kind::stats, f.id, to_payload(server_.figures()));
+        return connection_->send(kind::answer, f.id, to_payload(server_.figures()));
       default:
         throw protocol_error(
           fmt::format("a client does not send frames of kind {}", static_cast<unsigned>(f.what)));
@@ -139,64 +137,37 @@ private:
 
   void handle_call(std::uint64_t id, const call_request& call)
   {
-    ++server_.calls;
+    server_.count(&server_figures::calls);
     if (call.stall == 0ms) return answer(id, call.text);
 
-    const auto [it, is_new] = stalled_calls_.try_emplace(id, connection_->executor());
-    if (!is_new) throw protocol_error(fmt::format("call {} is under way already", id));
-    ++server_.stalled;
-    it->second.expires_after(call.stall);
-    it->second.async_wait(
-      [self = shared_from_this(), id, text = std::string(call.text)](error_code ec) {
-        if (ec || self->stalled_calls_.erase(id) == 0) return;
-        self->last_active_ = clock::now();
-        self->call_done_.notify_all();
-        self->answer(id, text);
-      });
+    // Its end is the scheduler's, too: no call outlives the session.
+    auto end = [this, id, text = std::string(call.text)] {
+      idle_.touch();
+      answer(id, text);
+    };
+    if (!stalled_calls_.run_after(id, call.stall, std::move(end)))
+      throw protocol_error(fmt::format("call {} is under way already", id));
+    server_.count(&server_figures::stalled);
   }
 
   void answer(std::uint64_t id, std::string_view text)
   {
-    ++server_.answers;
+    server_.count(&server_figures::answers);
     connection_->send(kind::answer, id, text);
   }
 
   /// Closes the connection when nothing came for the idle timeout.
-  ///
-  /// The wait is not restarted with every frame: it looks, when it is over, whether there was one.
-  asio::awaitable<void> watch_idle()
-  {
-    while (connection_->is_open()) {
-      // A client that waits for a stalled call is not idle.
-      const auto since = stalled_calls_.empty() ? last_active_ : clock::now();
-      if (clock::now() - since >= server_.idle_timeout) {
-        ++server_.idle_drops;
-        co_return close();
-      }
-      co_await wait_until(idle_, since + server_.idle_timeout);
-    }
-  }
-
-  /// Pings a client that was quiet for one interval, and again after each further one.
-  asio::awaitable<void> send_pings()
-  {
-    while (connection_->is_open()) {
-      const auto since = std::max(last_active_, last_ping_);
-      if (clock::now() - since >= server_.heartbeat) {
-        ++server_.heartbeats;
-        connection_->send(kind::ping, ++last_ping_id_);
-        last_ping_ = clock::now();
-      } else {
-        co_await wait_until(heartbeat_, since + server_.heartbeat);
-      }
-    }
-  }
-
-  static asio::awaitable<void> wait_until(timer& t, clock::time_point deadline)
+  asio::awaitable<void> watch()
   {
     error_code cancelled;
-    t.expires_at(deadline);
-    co_await t.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
+    while (true) {
+      co_await idle_.async_expired(asio::redirect_error(asio::use_awaitable, cancelled));
+      if (cancelled) co_return;
+      if (stalled_calls_.size() == 0) break;
+      idle_.touch();  // a client that waits for an answer is not idle
+    }
+    server_.count(&server_figures::idle_drops);
+    close();
   }
 
   /// Everything that waits for this session ends; the last of it destroys the session.
@@ -204,25 +175,18 @@ private:
   {
     connection_->close();
     idle_.cancel();
-    heartbeat_.cancel();
-    stalled_calls_.clear();
-    call_done_.notify_all();
     server_.leave(shared_from_this());
   }
 
   server& server_;
   std::shared_ptr<connection> connection_;
-  timer idle_, heartbeat_;
-  std::unordered_map<std::uint64_t, timer> stalled_calls_;
-  condition call_done_;
-  clock::time_point last_active_;  // a frame came, or a stalled call was answered
-  clock::time_point last_ping_;
-  std::uint64_t last_ping_id_ = 0;
+  asio_wheel::wheel_watchdog idle_;
+  asio_wheel::keyed_scheduler<std::uint64_t> stalled_calls_;  // their answers, by id
 };
 
 server::server(asio::io_context& context, const settings& s)
-  : idle_timeout(std::chrono::milliseconds(s.idle_timeout)),
-    heartbeat(std::chrono::milliseconds(s.heartbeat)),
+  : idle_timeout(s.idle_timeout),
+    heartbeat_(s.heartbeat),
     context_(context),
     wheel_(asio_wheel::use_wheel(context)),
     acceptor_(asio::make_strand(context))
@@ -242,21 +206,21 @@ server::server(asio::io_context& context, const settings& s)
 
 void server::start()
 {
-  // On the acceptor's strand, where stop() closes it.
-  asio::co_spawn(
-    acceptor_.get_executor(), [this] { return accept(); }, rethrow);
+  asio::co_spawn(acceptor_.get_executor(), accept(), rethrow);
 }
 
 asio::awaitable<void> server::accept()
 {
-  while (acceptor_.is_open()) {
+  while (true) {
     // Each session has a strand of its own: its coroutines never run at the same time.
     tcp::socket socket(asio::make_strand(context_));
     error_code ec;
     co_await acceptor_.async_accept(socket, asio::redirect_error(asio::use_awaitable, ec));
+    if (!acceptor_.is_open()) co_return;
     if (!ec) {
-      join(std::move(socket));
-    } else if (acceptor_.is_open() && ec != asio::error::connection_aborted) {
+      count(&server_figures::connections);
+      (*sessions_.insert(std::make_shared<session>(std::move(socket), *this)).first)->start();
+    } else if (ec != asio::error::connection_aborted) {
       // Most often there are too many open files. The clients that knock stay in the backlog.
       fmt::print(stderr, "rpc_server: cannot accept: {}; trying again\n", ec.message());
       co_await wheel_.async_wait(200ms);
@@ -264,55 +228,35 @@ asio::awaitable<void> server::accept()
   }
 }
 
-void server::join(tcp::socket socket)
-{
-  const auto s = std::make_shared<session>(std::move(socket), *this);
-  {
-    const std::lock_guard lock(mutex_);
-    if (stopping_) return;
-    sessions_.insert(s);
-  }
-  ++connections;
-  s->start();
-}
-
 void server::leave(const std::shared_ptr<session>& s)
 {
-  const std::lock_guard lock(mutex_);
-  sessions_.erase(s);
+  asio::post(acceptor_.get_executor(), [this, s] { sessions_.erase(s); });
 }
 
-/// From any thread. run() returns once the last session is closed: no wait is left on the wheel.
 void server::stop()
 {
   asio::post(acceptor_.get_executor(), [this] {
     error_code ignored;
     acceptor_.close(ignored);
+    for (const auto& s : sessions_) s->stop();
   });
-  const std::lock_guard lock(mutex_);
-  stopping_ = true;
-  for (const auto& s : sessions_) s->stop();
 }
 
 server_figures server::figures() const
 {
   server_figures f;
-  f.connections = connections;
-  f.calls = calls;
-  f.stalled = stalled;
-  f.answers = answers;
-  f.heartbeats = heartbeats;
-  f.idle_drops = idle_drops;
+  for (const auto member : server_figures::all) f.*member = std::atomic_ref(counted_.*member);
   f.wakeups = wheel_.stats().wakeups;
   f.cpu_us = static_cast<std::uint64_t>(static_cast<double>(std::clock()) * 1e6 / CLOCKS_PER_SEC);
-  f.idle_timeout_ms = static_cast<std::uint64_t>(idle_timeout / 1ms);
+  f.idle_timeout_ms = static_cast<std::uint64_t>(idle_timeout.count());
+  f.heartbeat_ms = static_cast<std::uint64_t>(heartbeat_.count());
   return f;
 }
 
 constexpr std::string_view intro =
   R"(Usage: rpc_server [option...]
 
-Answers the calls of rpc_client, with an idle timeout and a heartbeat for every connection.
+Answers the calls of rpc_client, and drops the connections that neither call nor ping.
 Once it listens it prints a line that ends with ADDRESS:PORT. Ctrl-C closes every connection and
 ends the program.
 )";
@@ -328,7 +272,7 @@ bool read_settings(int argc, char** argv, settings& s)
   add("idle-timeout", ranged(s.idle_timeout, "idle-timeout", 10, 3'600'000, "ms"),
       "close a connection from which nothing came for that long");
   add("heartbeat", ranged(s.heartbeat, "heartbeat", 1, 3'600'000, "ms"),
-      "ping a connection from which nothing came for that long");
+      "tell clients to ping when the connection was idle for that long");
   add("threads", ranged(s.threads, "threads", 1, 256, "n"), "threads that run the sessions");
   if (!parse_command_line(argc, argv, intro, options)) return false;
   if (s.heartbeat >= s.idle_timeout)
