@@ -25,6 +25,18 @@ std::size_t this_thread_number() noexcept
   return this_thread.number;
 }
 
+/// Counts in how many threads there is one.
+class completion_in_progress {
+public:
+  explicit completion_in_progress(std::atomic<int>& count) noexcept : count_(count) { ++count_; }
+  completion_in_progress(const completion_in_progress&) = delete;
+  completion_in_progress& operator=(const completion_in_progress&) = delete;
+  ~completion_in_progress() { --count_; }
+
+private:
+  std::atomic<int>& count_;
+};
+
 wheel_geometry geometry_of(const wheel_options& options)
 {
   const auto slot_bits = static_cast<unsigned>(std::countr_zero(options.slots));
@@ -153,6 +165,8 @@ bool shard_set::stop_clock() noexcept
 
 bool shard_set::step_clock(time_point limit) noexcept
 {
+  // What has expired comes first, and what its handlers start may be due next.
+  if (expired_posted_ || completions_ != 0) return true;
   {
     const std::lock_guard lock(advance_mutex_);
     // More than once if a slot is to be cascaded.
@@ -200,6 +214,7 @@ void shard_set::post_expired() noexcept
 
 void shard_set::complete_expired()
 {
+  const completion_in_progress here(completions_);
   expired_posted_ = false;
   batch waits;
   std::optional<tick> renewed;

@@ -199,7 +199,8 @@ BOOST_AUTO_TEST_CASE(ticks_stay_in_order_across_the_shards_of_several_threads)
     std::vector<std::thread> starters;
     for (int t = 0; t < 4; ++t) {
       starters.emplace_back([&, t] {
-        support::delays delays(15ms + t * 1us, 40ms);
+        // Far enough away that no wait is past when it is started, however slow the machine.
+        support::delays delays(500ms + t * 1us, 525ms);
         for (std::size_t i = 0; i < per_thread; ++i) {
           const auto deadline = start + delays.next();
           c.wheel.async_wait(deadline, [&, deadline](error_code) { ended.push_back(deadline); });

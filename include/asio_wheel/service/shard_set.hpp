@@ -141,6 +141,7 @@ private:
   std::uint64_t largest_burst_ = 0;
 
   std::atomic<bool> expired_posted_{false};  ///< complete_expired() is on its way
+  std::atomic<int> completions_{0};          ///< how often it is running
   task_memory expired_memory_;
 };
 
