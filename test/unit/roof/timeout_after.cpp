@@ -56,7 +56,7 @@ BOOST_AUTO_TEST_CASE(has_the_same_overloads)
   BOOST_TEST(times_out(timeout_at(w, soon), terminal));
   BOOST_TEST(times_out(timeout_at(w, soon, partial), partial));
   const auto with = [&](auto adapter, auto... args) {
-    return [=, &w](auto handler) { return adapter(args..., handler); };
+    return [=](auto handler) { return adapter(args..., handler); };
   };
   BOOST_TEST(times_out(with(timeout_after, 1ms), terminal));
   BOOST_TEST(times_out(with(timeout_after, 1ms, partial), partial));
