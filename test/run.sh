@@ -25,7 +25,7 @@ for argument in "$@"; do
 done
 ((${#presets[@]})) || presets=(release)
 
-packages=("${build_packages[@]}")
+packages=("${build_packages[@]}" "${peer_packages[@]}")
 [[ " ${presets[*]} " == *" clang-16 "* ]] && packages+=("${clang_packages[@]}")
 install_packages "${packages[@]}"
 

@@ -1,0 +1,90 @@
+# Shell functions of the examples' checks, which start servers, talk to them and stop them; sourced
+# by examples/*/check.sh.
+# shellcheck shell=bash
+
+work=$(mktemp -d)
+peers=()
+
+say() {
+  printf '== %s\n' "$*"
+}
+
+fail() {
+  printf 'FAILED: %s\n' "$*" >&2
+  tail -n 20 "$work"/*.log >&2 2>/dev/null || true
+  exit 1
+}
+
+# needs <program>...: fails, naming what is missing and cannot be tested with.
+needs() {
+  local program
+  for program in "$@"; do
+    command -v "$program" >/dev/null || fail "$program is not installed (see cmake/debian.sh)"
+  done
+}
+
+# start <name> <command...>: in the background, output in $work/<name>.log; its process is $started.
+start() {
+  local name=$1
+  shift
+  "$@" </dev/null >"$work/$name.log" 2>&1 &
+  started=$!
+  peers+=("$started")
+}
+
+# stop <process>: SIGTERM; its exit status, or failure if it does not end within ten seconds.
+stop() {
+  local tries status=0
+  kill -TERM "$1" 2>/dev/null || true
+  for ((tries = 0; tries < 100; ++tries)); do
+    if ! kill -0 "$1" 2>/dev/null; then
+      wait "$1" || status=$?
+      return "$status"
+    fi
+    sleep 0.1
+  done
+  fail "process $1 does not stop on SIGTERM"
+}
+
+# port_of <name> <process>: waits until the log names the port listened on, as 127.0.0.1:port.
+port_of() {
+  local tries
+  for ((tries = 0; tries < 100; ++tries)); do
+    if [[ $(<"$work/$1.log") =~ 127\.0\.0\.1:([0-9]+) ]]; then
+      echo "${BASH_REMATCH[1]}"
+      return
+    fi
+    kill -0 "$2" 2>/dev/null || break
+    sleep 0.1
+  done
+  fail "$1 did not start"
+}
+
+# free_port: one that nobody listens on, for peers that cannot choose their own.
+free_port() {
+  local port
+  while true; do
+    port=$((20000 + RANDOM % 20000))
+    (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null || break
+  done
+  echo "$port"
+}
+
+# wait_for_port <port>: until somebody listens on it.
+wait_for_port() {
+  local tries
+  for ((tries = 0; tries < 100; ++tries)); do
+    (: <"/dev/tcp/127.0.0.1/$1") 2>/dev/null && return
+    sleep 0.1
+  done
+  fail "nobody listens on port $1"
+}
+
+clean_up() {
+  local peer
+  for peer in "${peers[@]}"; do
+    kill -KILL "$peer" 2>/dev/null || true
+  done
+  rm -rf "$work"
+}
+trap clean_up EXIT
