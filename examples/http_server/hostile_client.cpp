@@ -66,7 +66,11 @@ struct settings {
 
 class attack {
 public:
-  attack(asio::io_context& context, const settings& s) : context_(context), settings_(s)
+  attack(asio::io_context& context, const settings& s)
+    : context_(context),
+      settings_(s),
+      signals_(context, SIGINT, SIGTERM),
+      left_(s.connections)
   {
     opening_ = s.how->opening;
     if (const auto at = opening_.find("%%"); at != std::string::npos)
@@ -75,6 +79,9 @@ public:
 
   asio::awaitable<void> run()
   {
+    signals_.async_wait([this](error_code ec, int) {
+      if (!ec) context_.stop();
+    });
     const auto found = co_await tcp::resolver(context_).async_resolve(
       settings_.host, std::to_string(settings_.port), asio::use_awaitable);
     server_ = *found.begin();
@@ -85,8 +92,9 @@ public:
     for (int i = 0; i != settings_.connections; ++i) {
       tcp::socket socket(context_);
       co_await socket.async_connect(server_, asio::use_awaitable);
-      asio::co_spawn(context_, keep_on(std::move(socket)), [](std::exception_ptr thrown) {
+      asio::co_spawn(context_, keep_on(std::move(socket)), [this](std::exception_ptr thrown) {
         if (thrown) std::rethrow_exception(thrown);
+        if (--left_ == 0) signals_.cancel();
       });
     }
   }
@@ -166,6 +174,8 @@ private:
 
   asio::io_context& context_;
   const settings settings_;
+  asio::signal_set signals_;
+  int left_;  // connections yet to end
   std::string opening_;
   tcp::endpoint server_;
   clock::time_point end_;
@@ -216,10 +226,6 @@ bool run(const settings& s)
                   s.connections, files, limit));
   asio::io_context context(1);
   attack a(context, s);
-  asio::signal_set signals(context, SIGINT, SIGTERM);
-  signals.async_wait([&](error_code ec, int) {
-    if (!ec) context.stop();
-  });
   asio::co_spawn(context, a.run(), [&](std::exception_ptr thrown) {
     if (thrown) std::rethrow_exception(thrown);
   });

@@ -42,6 +42,7 @@ public:
     // Accepted sockets inherit it. Left to itself, the kernel keeps megabytes for each client that
     // does not read.
     acceptor_.set_option(tcp::socket::send_buffer_size(256 * 1024));
+    acceptor_.non_blocking(true);
   }
   ~server() { sessions_.clear(); }  // the context may have some left
 
@@ -69,30 +70,34 @@ private:
   asio::awaitable<void> accept()
   {
     while (true) {
-      tcp::socket socket(context_);
       error_code ec;
-      co_await acceptor_.async_accept(socket, asio::redirect_error(asio::use_awaitable, ec));
+      co_await acceptor_.async_wait(tcp::acceptor::wait_read,
+                                    asio::redirect_error(asio::use_awaitable, ec));
       if (!acceptor_.is_open()) co_return;
-      if (!ec) {
-        ++counters_.accepted;
-        make_room();
-        std::make_shared<session>(std::move(socket), *this)->start();
-      } else if (ec != asio::error::connection_aborted) {
-        // Most often there are too many open files. The clients that knock stay in the backlog.
-        fmt::print(stderr, "http_server: cannot accept: {}; trying again\n", ec.message());
-        co_await wheel_.async_wait(std::chrono::milliseconds(200));
+      // Of a flood, more than one connection in each round of the loop, or the queue in front of
+      // the acceptor would only grow; but not all, for those inside want to be served, too.
+      for (int i = 0; i != 64 && !ec; ++i) {
+        tcp::socket socket(context_);
+        acceptor_.accept(socket, ec);
+        if (!ec) take_in(std::move(socket));
       }
+      if (!ec || ec == asio::error::would_block || ec == asio::error::connection_aborted) continue;
+      // Most often there are too many open files. The clients that knock stay in the backlog.
+      fmt::print(stderr, "http_server: cannot accept: {}; trying again\n", ec.message());
+      co_await wheel_.async_wait(std::chrono::milliseconds(200));
     }
   }
 
   /// When all places are taken, the connection gives way that has been in its phase for longest.
   /// Whoever gets on with his requests is never that one, however many others do nothing.
-  void make_room()
+  void take_in(tcp::socket socket)
   {
+    ++counters_.accepted;
     while (sessions_.size() >= static_cast<std::size_t>(settings_.max_connections)) {
       ++counters_.evicted;
       drop_front();
     }
+    std::make_shared<session>(std::move(socket), *this)->start();
   }
 
   void drop_front()
