@@ -27,6 +27,7 @@ needs() {
 start() {
   local name=$1
   shift
+  : >"$work/$name.log" # here and now, so that port_of reads nothing of an earlier one
   "$@" </dev/null >"$work/$name.log" 2>&1 &
   started=$!
   peers+=("$started")
