@@ -133,8 +133,8 @@ struct initiation_base<Initiation> {
 
   Initiation initiation;
 
-  [[nodiscard]] executor_type get_executor() const noexcept { return initiation.get_executor(); }
-  [[nodiscard]] executor_type fallback() const noexcept { return get_executor(); }
+  [[nodiscard]] decltype(auto) get_executor() const noexcept { return initiation.get_executor(); }
+  [[nodiscard]] decltype(auto) fallback() const noexcept { return get_executor(); }
 };
 
 /// Initiates an operation with a handler that has a deadline.
@@ -158,9 +158,9 @@ private:
   template <class I, class Handler, class... Args>
   void launch(I&& i, Handler&& handler, Args&&... args) const
   {
-    const auto fallback = this->fallback();
-    using operation = deadline_operation<std::decay_t<Handler>,
-                                         std::remove_const_t<decltype(fallback)>, Signatures...>;
+    const auto& fallback = this->fallback();
+    using operation = deadline_operation<std::decay_t<Handler>, std::decay_t<decltype(fallback)>,
+                                         Signatures...>;
 
     shard_set& shards = wheel_for(handler).shards();
     const tick when = deadline_op::prepare(shards, terms.when);
