@@ -121,7 +121,7 @@ private:
   [[nodiscard]] outlook advance_shards(tick now) noexcept;
   void post_expired() noexcept;
   void complete_expired();
-  [[nodiscard]] bool take_expired(batch& waits, std::optional<tick>& renewed);
+  [[nodiscard]] bool take_expired(batch& waits, tick& renewed);
 
   const wheel_options options_;
   const asio::any_io_executor executor_;

@@ -146,9 +146,9 @@ private:
     const std::size_t i = pending[which % pending.size()];
     model_.erase(*entries_[i]);
     const tick before = wheel_.next_tick();
-    const auto unneeded = wheel_.erase(*entries_[i]);
+    const tick unneeded = wheel_.erase(*entries_[i]);
     if (wheel_.next_tick() != before && unneeded != before) unexplained_ = true;
-    if (wheel_.empty() && !unneeded) unexplained_ = true;
+    if (wheel_.empty() && unneeded == no_tick) unexplained_ = true;
     entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(i));
   }
 
