@@ -103,7 +103,9 @@ struct operation_that_times_out {
 };
 
 struct tick_of_an_interval {
-  explicit tick_of_an_interval(wheel_timer_service& wheel) : interval(wheel, a_while) {}
+  explicit tick_of_an_interval(wheel_timer_service& wheel)
+    : interval(wheel, wheel.now() + a_while, a_while)
+  {}
 
   template <class Handler>
   void start(Handler&& h)
