@@ -166,9 +166,9 @@ private:
     const tick when = deadline_op::prepare(shards, terms.when);
     operation& op =
       operation::make(std::forward<Handler>(handler), fallback, shards, when, terms.type, Report);
-    deadline_handler<operation> h(op);
     try {
-      std::forward<I>(i)(std::move(h), std::forward<Args>(args)...);
+      // Gone by the time of the catch, so that the operation is known not to go on.
+      std::forward<I>(i)(deadline_handler<operation>(op), std::forward<Args>(args)...);
     } catch (...) {
       op.initiated(when);
       throw;

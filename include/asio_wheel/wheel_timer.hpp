@@ -102,8 +102,7 @@ public:
 
   template <std::convertible_to<Executor> OtherExecutor>
   basic_wheel_timer(basic_wheel_timer<OtherExecutor>&& other)
-    : waits_(std::move(other.waits_)),
-      executor_(other.get_executor(), native())
+    : basic_wheel_timer(std::move(other.waits_), {other.get_executor(), other.native()})
   {}
 
   template <std::convertible_to<Executor> OtherExecutor>
@@ -176,6 +175,12 @@ public:
 private:
   template <class>
   friend class basic_wheel_timer;
+
+  /// The executor is there before the waits are taken over: making one may throw.
+  basic_wheel_timer(waits_of_timer&& waits, const timer_executor<executor_type>& ex)
+    : waits_(std::move(waits)),
+      executor_(ex)
+  {}
 
   class initiate_wait {
   public:
