@@ -66,10 +66,15 @@ private:
   /// What sessions live on: touches, cancels, new expiries; and tasks by key.
   void visit(world& w)
   {
-    for (int i = 0; i < 8; ++i) any_of(w.watchdogs).dog.touch();
+    for (int i = 0; i < 8; ++i) {
+      auto& s = any_of(w.watchdogs);
+      if (s.touched_by_visitors) s.dog.touch();
+    }
     any_of(w.watchdogs).dog.set_timeout(watchdog_session::least_timeout * (1 + random_() % 4));
-    any_of(w.heartbeats).beat.sent();
-    any_of(w.heartbeats).beat.received();
+    if (auto& s = any_of(w.heartbeats); s.touched_by_visitors) {
+      s.beat.sent();
+      s.beat.received();
+    }
     any_of(w.timers).timer.expires_after(some_delay(random_));
     any_of(w.timers).timer.expires_at(w.wheel.now() + 1ms);
     any_of(w.timers).timer.cancel_one();
