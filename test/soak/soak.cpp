@@ -21,7 +21,6 @@
 #include <exception>
 #include <iostream>
 #include <optional>
-#include <random>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -202,7 +201,7 @@ int run(const settings& s)
   books b;
   memory_history memory;
   {
-    random_source seeds(static_cast<unsigned>(s.seed));
+    random_source seeds(s.seed);
     std::deque<world> worlds;
     for (const auto& options : wheels()) worlds.emplace_back(b, options, seeds());
     const auto n = static_cast<unsigned>(worlds.size());

@@ -26,7 +26,7 @@ public:
   visitor(books& b, std::deque<world>& worlds, std::uint64_t seed)
     : books_(b),
       worlds_(worlds),
-      random_(static_cast<unsigned>(seed))
+      random_(seed)
   {
     for (world& w : worlds_) {
       for (int i = 0; i < 32; ++i) timers_.emplace_back(w.wheel);

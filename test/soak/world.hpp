@@ -25,7 +25,6 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
-#include <random>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -35,7 +34,23 @@ namespace soak {
 using namespace std::chrono_literals;
 using asio_wheel::duration;
 using asio_wheel::missed_tick;
-using random_source = std::minstd_rand;
+
+/// SplitMix64. What is seeded by the numbers of one goes its own way.
+class random_source {
+public:
+  explicit random_source(std::uint64_t seed) : state_(seed) {}
+
+  std::uint64_t operator()()
+  {
+    std::uint64_t z = state_ += 0x9e3779b97f4a7c15;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+  }
+
+private:
+  std::uint64_t state_;
+};
 
 /// What a handler throws on purpose.
 struct deliberate {};
@@ -66,7 +81,7 @@ class world;
 struct session_base {
   session_base(world& w, std::uint64_t seed)
     : in(&w),
-      random(static_cast<unsigned>(seed)),
+      random(seed),
       touched_by_visitors(random() % 2 == 0)
   {}
 
@@ -252,7 +267,7 @@ inline world::world(books& b, const asio_wheel::wheel_options& options, std::uin
     wheel(asio_wheel::make_wheel(context, options)),
     scheduler(wheel),
     work_(context.get_executor()),
-    random_(static_cast<unsigned>(seed))
+    random_(seed)
 {
   for (int i = 0; i < 400; ++i) waits.emplace_back(*this, random_());
   for (int i = 0; i < 100; ++i) timers.emplace_back(*this, random_());
@@ -280,7 +295,7 @@ inline void world::open_pair()
 /// Reads and writes, with deadlines that pass about as often as not.
 inline asio::awaitable<void> world::talk(stream peer, std::uint64_t seed)
 {
-  random_source random(static_cast<unsigned>(seed));
+  random_source random(seed);
   std::array<char, 64> data{};
   while (is_going()) {
     const duration limit = std::chrono::microseconds{random() % 4'000};
