@@ -113,7 +113,6 @@ check 'clang++, C++20, _FORTIFY_SOURCE=3' program clang++-16 c++20 "${fortified[
 check 'clang++, C++23, _GLIBCXX_ASSERTIONS' program clang++-16 c++2b -D_GLIBCXX_ASSERTIONS
 check 'g++, shared library, hidden visibility' shared g++ c++20
 check 'clang++, shared library, hidden visibility' shared clang++-16 c++20
-check 'g++, BOOST_ASIO_NO_DEPRECATED' syntax g++ c++20 -DBOOST_ASIO_NO_DEPRECATED
 # From here on it is Asio that differs, and Clang compiles it faster.
 check 'BOOST_ASIO_NO_DEPRECATED' syntax clang++-16 c++20 -DBOOST_ASIO_NO_DEPRECATED
 check 'BOOST_ASIO_NO_TS_EXECUTORS' program clang++-16 c++20 -DBOOST_ASIO_NO_TS_EXECUTORS
