@@ -8,6 +8,9 @@
 namespace simulate {
 namespace {
 
+/// That the cost of a wait is measured with.
+constexpr int measured_waits = 64;
+
 duration seconds(double s)
 {
   return std::chrono::duration_cast<duration>(std::chrono::duration<double>(s));
@@ -35,10 +38,12 @@ fleet::fleet(asio_wheel::wheel_timer_service& wheel, const settings& s)
     // An answer that takes longer than two deadlines is taken for a lost one.
     answers_(static_cast<std::size_t>(seconds(2 * s.deadline) / step) + 2)
 {
+  const auto real_start = real_clock::now();
   const time_point start = wheel.now();
   const double gap = s.ramp / s.connections;
   for (connection_id id = 0; id < s.connections; ++id)
     wait(id, start + seconds(gap * id + s.heartbeat));
+  cost_ = (real_clock::now() - real_start) / s.connections;
 }
 
 void fleet::wait(connection_id id, time_point due)
@@ -150,9 +155,20 @@ void fleet::note_expiry(time_point due)
     due_at_tick_ = 0;
     ++counted_.wakeups;
   }
-  ++due_at_tick_;
+  if (++due_at_tick_ % measured_waits == 0) measure_cost();
   counted_.busiest = std::max(counted_.busiest, due_at_tick_);
   lateness_.add(now - due + backlog_ + static_cast<duration::rep>(due_at_tick_) * cost_);
+}
+
+void fleet::measure_cost()
+{
+  const auto now = real_clock::now();
+  if (due_at_tick_ > measured_waits) {
+    // If it is much more than usual, the process was interrupted.
+    const duration cost = std::min((now - measured_) / measured_waits, 2 * cost_);
+    cost_ += (cost - cost_) / 16;
+  }
+  measured_ = now;
 }
 
 duration fleet::any_time(double longest)

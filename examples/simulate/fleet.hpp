@@ -16,6 +16,7 @@ namespace simulate {
 
 using asio_wheel::duration;
 using asio_wheel::time_point;
+using real_clock = std::chrono::steady_clock;
 using boost::system::error_code;
 
 struct settings {
@@ -72,15 +73,13 @@ public:
   /// A share of the peers fails now.
   void fail_together(double share);
 
-  /// What one wait costs a processor, as far as is known; for the lateness.
-  void set_cost(duration cost) { cost_ = cost; }
-
   const figures& counted() const { return counted_; }
   std::uint64_t failing() const { return counted_.failures - counted_.lost; }
   std::uint64_t closed() const { return counted_.lost - counted_.reconnects; }
 
   /// How long after its deadline the handler of a wait would be called in a real server: up to
-  /// a tick, and then as long as it takes to work off what is due before it.
+  /// a tick, and then as long as it takes to work off what is due before it. The latter is an
+  /// estimate, by what a wait costs here when many are due.
   const histogram& lateness() const { return lateness_; }
 
 private:
@@ -109,6 +108,7 @@ private:
   void fail(connection_id id);
   void end_request(request_id id);
   void note_expiry(time_point due);
+  void measure_cost();
 
   /// Between nothing and `longest` seconds.
   duration any_time(double longest);
@@ -128,7 +128,8 @@ private:
 
   figures counted_;
   histogram lateness_;
-  duration cost_{};
+  duration cost_{};  // of a wait that expires
+  time_point measured_{};
   time_point tick_{};  // at which the latest wait expired
   std::uint64_t due_at_tick_ = 0;
   duration backlog_{};  // what was not worked off by the beginning of that tick

@@ -56,7 +56,7 @@ void print_simulation(const settings& s, const results& r)
   const double cpu = r.processor_seconds;
   fmt::print("\nThe simulation:\n");
   row("memory, at most", fmt::format("{:.0f} MB", r.memory / 1e6),
-      fmt::format("{:.0f} bytes per connection", r.memory / s.connections));
+      fmt::format("{:.0f} bytes per connection, with the program", r.memory / s.connections));
   row("processor time", readable(cpu), fmt::format("in {}", readable(r.real_seconds)));
   row("waits that ended per second",
       fmt::format("{:.0f}", static_cast<double>(r.total().ended()) / cpu), "of processor time");

@@ -25,7 +25,6 @@ namespace asio = boost::asio;
 namespace po = rpc::po;
 using namespace std::chrono_literals;
 using rpc::ranged;
-using real_clock = std::chrono::steady_clock;
 
 double processor_seconds()
 {
@@ -100,8 +99,6 @@ results run(settings& s)
   const auto look = [&](long done) {
     r.processor_seconds = processor_seconds() - cpu_before;
     r.samples.push_back({static_cast<double>(done) / steps_per_hour, all.counted(), all.closed()});
-    const double waits = static_cast<double>(std::max<std::uint64_t>(all.counted().ended(), 1));
-    all.set_cost(duration(static_cast<duration::rep>(1e9 * r.processor_seconds / waits)));
   };
   constexpr long looks = 240;
   for (long step = 1; step <= steps && !stopping; ++step) {
