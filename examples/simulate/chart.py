@@ -64,7 +64,7 @@ def panel(place, name, unit_x, series):
         path = "L".join(f"{px(x):.1f},{py(y):.1f}" for x, y in points)
         parts.append(f'<path d="M{path}" class="{cls}" fill="none" stroke-width="1.8" stroke-linejoin="round"/>')
         parts.append(text(labels_end, top - 12, label, cls, "end"))
-        labels_end -= 7 * len(label) + 16
+        labels_end -= 6.2 * len(label) + 16
     return parts
 
 

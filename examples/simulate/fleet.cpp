@@ -42,7 +42,7 @@ fleet::fleet(asio_wheel::wheel_timer_service& wheel, const settings& s)
   const time_point start = wheel.now();
   const double gap = s.ramp / s.connections;
   for (connection_id id = 0; id < s.connections; ++id)
-    wait(id, start + seconds(gap * id + s.heartbeat));
+    wait(id, start + seconds(gap * id + s.heartbeat) + any_time(gap));
   cost_ = (real_clock::now() - real_start) / s.connections;
 }
 
