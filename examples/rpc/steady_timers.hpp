@@ -56,7 +56,7 @@ private:
 };
 
 /// asio_wheel::wheel_watchdog.
-class steady_watchdog : public lazy_timer {
+class steady_watchdog final : public lazy_timer {
 public:
   steady_watchdog(const asio::any_io_executor& ex, clock::duration timeout)
     : lazy_timer(ex),
@@ -80,7 +80,7 @@ private:
 };
 
 /// asio_wheel::heartbeat, by the same rules.
-class steady_heartbeat : public lazy_timer {
+class steady_heartbeat final : public lazy_timer {
 public:
   steady_heartbeat(const asio::any_io_executor& ex, const asio_wheel::heartbeat_options& options)
     : lazy_timer(ex),
