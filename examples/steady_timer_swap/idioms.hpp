@@ -55,7 +55,7 @@ private:
 template <class Timer>
 class deadlines {
 public:
-  static constexpr auto name = "a deadline for every read";
+  static constexpr auto name = "connections with a deadline for every read";
   static constexpr auto deadline = 500ms;
   static constexpr int silent_every = 100;  // requests that get no answer
 
@@ -113,7 +113,8 @@ private:
 template <class Timer>
 class conditions {
 public:
-  static constexpr auto name = "a queue, and a condition variable to wait for items";
+  static constexpr auto name =
+    "producers of a queue, which has a condition variable for its consumers";
   static constexpr int consumers = 8;
 
   conditions(crew& c, int producers, double seconds, observations& seen)
@@ -162,8 +163,8 @@ private:
 template <class Timer>
 class periods {
 public:
-  static constexpr auto name = "timers of 10 ms each, started at any time";
-  static constexpr auto period = 10ms;
+  static constexpr auto name = "timers that tick every 10 ms, each at its own time";
+  static constexpr clock::duration period = 10ms;
 
   periods(crew& c, int timers, double seconds, observations& seen) : seen_(seen)
   {
