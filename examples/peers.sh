@@ -60,11 +60,12 @@ port_of() {
   fail "$1 did not start"
 }
 
-# free_port: one that nobody listens on, for peers that cannot choose their own.
+# free_port: one that nobody listens on, for peers that cannot choose their own. It is below those
+# that the system gives to connections.
 free_port() {
   local port
   while true; do
-    port=$((20000 + RANDOM % 20000))
+    port=$((10000 + RANDOM % 20000))
     (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null || break
   done
   echo "$port"
