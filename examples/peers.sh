@@ -27,6 +27,7 @@ needs() {
 start() {
   local name=$1
   shift
+  : >"$work/$name.log" # what one of the same name said before is not its word
   "$@" </dev/null >"$work/$name.log" 2>&1 &
   started=$!
   peers+=("$started")
