@@ -1,0 +1,133 @@
+// An HTTP server that survives its clients: every phase of every connection has a deadline on one
+// timing wheel. /stats.html shows the wheel at work.
+//
+// Read stream.hpp for the deadlines and server.hpp for what happens at them.
+#include "../rpc/command_line.hpp"
+#include "server.hpp"
+#include "settings.hpp"
+#include "stream.hpp"
+
+#include <fmt/format.h>
+#include <asio_wheel.hpp>
+#include <boost/asio.hpp>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <sstream>
+#include <string>
+#include <string_view>
+
+namespace web {
+namespace {
+
+using rpc::ranged;
+namespace po = rpc::po;
+
+constexpr std::string_view intro =
+  R"(Usage: http_server [option...]
+
+Serves the files of a directory, /echo, which sends back the body of a POST, and the server's own
+figures: /stats, /stats.json and /stats.html. A client that is too slow is dropped.
+Once it listens it prints a line that ends with ADDRESS:PORT. Ctrl-C closes every connection and
+ends the program.
+)";
+
+/// False if the program was only asked for help.
+bool read_settings(int argc, char** argv, settings& s)
+{
+  po::options_description options("Options", 100);
+  auto add = options.add_options();
+  std::string root = s.root.string(), timer = "wheel";
+  add("root", po::value(&root)->default_value(root)->value_name("dir"), "directory to serve");
+  add("address", po::value(&s.address)->default_value(s.address)->value_name("ip"),
+      "IP address to listen on");
+  add("port", ranged(s.port, "port", 0, 65'535, "n"), "port to listen on; 0 chooses a free one");
+  const auto timeout = [&](phase p, const char* what) {
+    const std::string name = fmt::format("{}-timeout", phase_names[static_cast<std::size_t>(p)]);
+    add(name.c_str(), ranged(s.timeouts[p], name, 10, 3'600'000, "ms"), what);
+  };
+  timeout(phase::header, "time for a request's header, from the connection or its first byte");
+  timeout(phase::body, "time for a request's body");
+  timeout(phase::write, "time for the client to take the answer");
+  timeout(phase::idle, "time between two requests of a connection");
+  add("max-connections", ranged(s.max_connections, "max-connections", 1, 1'000'000, "n"),
+      "with more than these, the one that has made no progress for longest gives way");
+  add("max-header", ranged(s.max_header, "max-header", 128, 1 << 20, "bytes"),
+      "longest header of a request");
+  add("max-body", ranged(s.max_body, "max-body", 0, 1 << 30, "bytes"), "longest body of a request");
+  add("timer", po::value(&timer)->default_value(timer)->value_name("wheel|steady"),
+      "what the deadlines are on: the wheel, or a steady_timer per connection");
+  if (!rpc::parse_command_line(argc, argv, intro, options)) return false;
+
+  error_code ec;
+  asio::ip::make_address(s.address, ec);
+  if (ec) throw po::error(fmt::format("--address must be an IP address, not '{}'", s.address));
+  if (timer != "wheel" && timer != "steady")
+    throw po::error(fmt::format("--timer must be wheel or steady, not '{}'", timer));
+  s.steady = timer == "steady";
+  s.root = root;
+  return true;
+}
+
+/// Each connection may have a file open.
+void check_open_files(const settings& s)
+{
+  const auto files = 2 * static_cast<std::uint64_t>(s.max_connections) + 32;
+  if (const auto limit = rpc::raise_open_file_limit(files); limit < files)
+    throw std::runtime_error(
+      fmt::format("{} connections need {} open files, but the limit is {} (ulimit -Hn)",
+                  s.max_connections, files, limit));
+}
+
+/// Serves until SIGINT or SIGTERM.
+template <class Stream>
+void serve(const settings& s)
+{
+  asio::io_context context(1);
+  asio_wheel::make_wheel(context);
+  server<Stream> http_server(context, s);
+  http_server.start();
+
+  asio::signal_set signals(context, SIGINT, SIGTERM);
+  signals.async_wait([&](error_code, int) {
+    signals.clear();  // a second Ctrl-C ends the program at once
+    http_server.stop();
+  });
+
+  std::ostringstream endpoint;
+  endpoint << http_server.endpoint();
+  fmt::print("http_server: listening on {}\n", endpoint.str());
+  std::fflush(stdout);  // who reads this through a pipe waits for it
+  context.run();
+
+  const counters& c = http_server.counted();
+  fmt::print(
+    "http_server: stopped after {} connections and {} requests; timed out: {} header, {} body, "
+    "{} write, {} idle; {} evicted\n",
+    c.accepted, c.requests, c.timed_out[phase::header], c.timed_out[phase::body],
+    c.timed_out[phase::write], c.timed_out[phase::idle], c.evicted);
+}
+
+}  // namespace
+}  // namespace web
+
+int main(int argc, char** argv)
+{
+  try {
+    web::settings s;
+    if (!web::read_settings(argc, argv, s)) return EXIT_SUCCESS;
+    web::check_open_files(s);
+    s.steady ? web::serve<web::steady_stream>(s) : web::serve<web::wheel_stream>(s);
+    return EXIT_SUCCESS;
+  } catch (const web::po::error& e) {
+    fmt::print(stderr, "http_server: {}\nhttp_server --help lists the options.\n", e.what());
+    return 2;
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "http_server: {}\n", e.what());
+    return EXIT_FAILURE;
+  }
+}

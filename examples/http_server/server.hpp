@@ -1,0 +1,243 @@
+// The server: connections, their phases and deadlines, and what happens when there are too many.
+//
+// One thread runs all of it, so that a connection needs no strand.
+#pragma once
+
+#include "settings.hpp"
+#include "site.hpp"
+#include "stream.hpp"
+
+#include <fmt/format.h>
+#include <asio_wheel.hpp>
+#include <boost/asio.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <boost/intrusive/list.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace web {
+
+/// `Stream` has the deadlines: wheel_stream or steady_stream.
+template <class Stream>
+class server {
+public:
+  server(asio::io_context& context, const settings& s)
+    : settings_(s),
+      context_(context),
+      wheel_(asio_wheel::use_wheel(context)),
+      acceptor_(context, tcp::endpoint(asio::ip::make_address(s.address),
+                                       static_cast<std::uint16_t>(s.port))),
+      site_(
+        s, counters_, [this] { return sessions_.size(); }, wheel_)
+  {
+    // Accepted sockets inherit it. Left to itself, the kernel keeps megabytes for each client that
+    // does not read.
+    acceptor_.set_option(tcp::socket::send_buffer_size(256 * 1024));
+    acceptor_.non_blocking(true);
+  }
+  ~server() { sessions_.clear(); }  // the context may have some left
+
+  tcp::endpoint endpoint() const { return acceptor_.local_endpoint(); }
+  const counters& counted() const { return counters_; }
+
+  /// Accepts connections until stop().
+  void start()
+  {
+    asio::co_spawn(context_, accept(), [](std::exception_ptr thrown) {
+      if (thrown) std::rethrow_exception(thrown);
+    });
+  }
+
+  /// Nothing is left to do for the context then.
+  void stop()
+  {
+    acceptor_.close();
+    while (!sessions_.empty()) drop_front();
+  }
+
+private:
+  class session;
+
+  asio::awaitable<void> accept()
+  {
+    while (true) {
+      error_code ec;
+      co_await acceptor_.async_wait(tcp::acceptor::wait_read,
+                                    asio::redirect_error(asio::use_awaitable, ec));
+      if (!acceptor_.is_open()) co_return;
+      // Of a flood, more than one connection in each round of the loop, or the queue in front of
+      // the acceptor would only grow; but not all, for those inside want to be served, too.
+      for (int i = 0; i != 64 && !ec; ++i) {
+        tcp::socket socket(context_);
+        acceptor_.accept(socket, ec);
+        if (!ec) take_in(std::move(socket));
+      }
+      if (!ec || ec == asio::error::would_block || ec == asio::error::connection_aborted) continue;
+      // Most often there are too many open files. The clients that knock stay in the backlog.
+      fmt::print(stderr, "http_server: cannot accept: {}; trying again\n", ec.message());
+      co_await wheel_.async_wait(std::chrono::milliseconds(200));
+    }
+  }
+
+  /// When all places are taken, the connection gives way that has been in its phase for longest.
+  /// Whoever gets on with his requests is never that one, however many others do nothing.
+  void take_in(tcp::socket socket)
+  {
+    ++counters_.accepted;
+    while (sessions_.size() >= static_cast<std::size_t>(settings_.max_connections)) {
+      ++counters_.evicted;
+      drop_front();
+    }
+    std::make_shared<session>(std::move(socket), *this)->start();
+  }
+
+  void drop_front()
+  {
+    session& s = sessions_.front();
+    sessions_.pop_front();
+    s.reset();
+  }
+
+  const settings settings_;
+  asio::io_context& context_;
+  asio_wheel::wheel_timer_service& wheel_;
+  tcp::acceptor acceptor_;
+  counters counters_;
+  boost::intrusive::list<session> sessions_;  // the longest in its phase first
+  site site_;
+};
+
+/// One connection.
+template <class Stream>
+class server<Stream>::session : public std::enable_shared_from_this<session>,
+                                public boost::intrusive::list_base_hook<> {
+public:
+  session(tcp::socket socket, server& s)
+    : server_(s),
+      stream_(std::move(socket)),
+      // The header, and what may have come with it.
+      buffer_(static_cast<std::size_t>(s.settings_.max_header) + 1024)
+  {
+    error_code ignored;
+    stream_.socket().set_option(tcp::no_delay(true), ignored);
+    s.sessions_.push_back(*this);
+  }
+  ~session()
+  {
+    if (this->is_linked()) server_.sessions_.erase(server_.sessions_.iterator_to(*this));
+  }
+
+  void start()
+  {
+    asio::co_spawn(stream_.get_executor(), run(),
+                   [self = this->shared_from_this()](std::exception_ptr thrown) {
+                     // Whatever goes wrong here, most likely for want of memory, ends this
+                     // connection and no other.
+                     if (thrown) self->report(thrown);
+                   });
+  }
+
+  /// Whatever the kernel has of the connection goes at once, with what was not sent yet.
+  void reset()
+  {
+    error_code ignored;
+    stream_.socket().set_option(tcp::socket::linger(true, 0), ignored);
+    stream_.socket().close(ignored);
+  }
+
+private:
+  using parser = http::request_parser<http::string_body>;
+
+  void enter(phase p)
+  {
+    if (!this->is_linked()) return;  // told to go
+    phase_ = p;
+    stream_.expires_after(std::chrono::milliseconds(server_.settings_.timeouts[p]));
+    auto& all = server_.sessions_;
+    all.splice(all.end(), all, all.iterator_to(*this));
+  }
+
+  asio::awaitable<void> run()
+  {
+    error_code ec;
+    enter(phase::header);
+    for (bool last = false; !last && !ec;) {
+      parser request;
+      request.header_limit(static_cast<std::uint32_t>(server_.settings_.max_header));
+      request.body_limit(static_cast<std::uint64_t>(server_.settings_.max_body));
+      ec = co_await read(request);
+      const auto refusal = status_of(ec);
+      if (ec && !refusal) break;
+
+      ++(refusal ? server_.counters_.refused : server_.counters_.requests);
+      auto answer = refusal ? refuse(*refusal) : server_.site_.answer(request.release());
+      last = !answer.keep_alive();
+      enter(phase::write);
+      co_await beast::async_write(stream_, std::move(answer),
+                                  asio::redirect_error(asio::use_awaitable, ec));
+      if (refusal && !ec) co_await linger();
+      if (!last && !ec) enter(buffer_.size() == 0 ? phase::idle : phase::header);
+    }
+    if (ec != asio::error::timed_out) co_return;
+    ++server_.counters_.timed_out[phase_];
+    // An idle client has done nothing wrong, and sees an orderly end.
+    if (phase_ != phase::idle) reset();
+  }
+
+  asio::awaitable<error_code> read(parser& request)
+  {
+    error_code ec;
+    if (buffer_.size() == 0) {
+      buffer_.commit(co_await stream_.async_read_some(
+        buffer_.prepare(1024), asio::redirect_error(asio::use_awaitable, ec)));
+      if (ec) co_return ec;
+      if (phase_ == phase::idle) enter(phase::header);
+    }
+    co_await http::async_read_header(stream_, buffer_, request,
+                                     asio::redirect_error(asio::use_awaitable, ec));
+    if (ec || request.is_done()) co_return ec;
+    enter(phase::body);
+    co_await http::async_read(stream_, buffer_, request,
+                              asio::redirect_error(asio::use_awaitable, ec));
+    co_return ec;
+  }
+
+  /// After an answer that came before the end of its request: to close now would make the kernel
+  /// send a reset, which may overtake the answer.
+  asio::awaitable<void> linger()
+  {
+    error_code ec;
+    stream_.socket().shutdown(tcp::socket::shutdown_send, ec);
+    stream_.expires_after(std::chrono::seconds(1));
+    std::array<char, 4096> rest;
+    while (!ec)
+      co_await stream_.async_read_some(asio::buffer(rest),
+                                       asio::redirect_error(asio::use_awaitable, ec));
+  }
+
+  void report(std::exception_ptr thrown)
+  {
+    reset();
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const std::exception& e) {
+      fmt::print(stderr, "http_server: a connection was lost: {}\n", e.what());
+    }
+  }
+
+  server& server_;
+  Stream stream_;
+  beast::flat_buffer buffer_;
+  phase phase_ = phase::header;
+};
+
+}  // namespace web

@@ -1,0 +1,49 @@
+// What the server is told, and what it counts.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+namespace web {
+
+/// What a connection is doing, each with a deadline of its own.
+enum class phase {
+  header,  // waits for the end of a request's header; a new connection starts here
+  body,    // waits for the rest of the request
+  write,   // sends the answer
+  idle     // waits for the next request to begin
+};
+inline constexpr std::size_t phases = 4;
+inline constexpr std::array<const char*, phases> phase_names{"header", "body", "write", "idle"};
+
+/// One for each phase.
+template <class T>
+struct by_phase : std::array<T, phases> {
+  using std::array<T, phases>::operator[];
+  T& operator[](phase p) { return (*this)[static_cast<std::size_t>(p)]; }
+  const T& operator[](phase p) const { return (*this)[static_cast<std::size_t>(p)]; }
+};
+
+struct settings {
+  std::string address = "127.0.0.1";
+  int port = 8080;
+  std::filesystem::path root = ".";
+  by_phase<int> timeouts{5000, 10'000, 30'000, 15'000};  // ms
+  int max_connections = 4000;
+  int max_header = 8192;  // bytes
+  int max_body = 65'536;  // bytes
+  bool steady = false;    // deadlines on steady_timer, not on the wheel
+};
+
+struct counters {
+  std::uint64_t accepted = 0;
+  std::uint64_t requests = 0;
+  std::uint64_t refused = 0;  // requests that broke a limit or made no sense
+  std::uint64_t evicted = 0;  // connections that made room for new ones
+  by_phase<std::uint64_t> timed_out{};
+};
+
+}  // namespace web

@@ -1,0 +1,27 @@
+// The server's figures at one moment, and the ways to show them.
+#pragma once
+
+#include "settings.hpp"
+
+#include <asio_wheel/service/wheel_stats.hpp>
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace web {
+
+struct snapshot {
+  const counters& counted;
+  std::size_t connections;
+  bool steady;
+  asio_wheel::wheel_stats wheel;
+};
+
+std::string to_text(const snapshot& s);
+std::string to_json(const snapshot& s);
+
+/// An HTML page that draws what /stats.json says, all in one piece.
+extern const std::string_view stats_page;
+
+}  // namespace web

@@ -1,0 +1,180 @@
+// The page that draws /stats.json: plain HTML, SVG and a script, all in one piece.
+#include "stats.hpp"
+
+namespace web {
+
+const std::string_view stats_page = R"html(<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<meta name="color-scheme" content="light dark">
+<title>asio_wheel: the wheel at work</title>
+<link rel="icon" href="data:,">
+<style>
+  :root {
+    --page: #f6f7f9; --card: #fff; --edge: #dfe3e8; --text: #1d2430; --faint: #667080;
+    --grid: #e9ecf0; --pending: #2563c9; --wakeups: #c2570c; --lateness: #0d8060; --bad: #b3261e;
+  }
+  @media (prefers-color-scheme: dark) {
+    :root {
+      --page: #12161c; --card: #1b2129; --edge: #2d3540; --text: #e4e8ee; --faint: #93a0b0;
+      --grid: #28303a; --pending: #6ea2f5; --wakeups: #f0985a; --lateness: #4cc39d; --bad: #f2877f;
+    }
+  }
+  * { box-sizing: border-box }
+  body {
+    margin: 0 auto; padding: 24px; max-width: 1100px; background: var(--page);
+    color: var(--text); font: 15px/1.45 system-ui, sans-serif;
+  }
+  header { display: flex; flex-wrap: wrap; align-items: baseline; gap: 4px 16px; margin-bottom: 16px }
+  h1 { margin: 0; font-size: 22px }
+  h2 { margin: 0; font-size: 15px }
+  small, .unit, figcaption p { color: var(--faint); font-size: 13px }
+  #state.lost { color: var(--bad) }
+  #tiles { display: grid; gap: 12px; grid-template-columns: repeat(auto-fill, minmax(150px, 1fr)) }
+  #charts { display: grid; gap: 12px; grid-template-columns: repeat(2, 1fr); margin-top: 12px }
+  #charts figure:last-child { grid-column: 1 / -1 }
+  @media (max-width: 700px) { #charts { grid-template-columns: 1fr } }
+  #tiles div, figure {
+    margin: 0; padding: 14px 16px; background: var(--card); border: 1px solid var(--edge);
+    border-radius: 10px; min-width: 0;
+  }
+  #tiles b { display: block; font-size: 24px; line-height: 1.2; font-variant-numeric: tabular-nums }
+  figcaption { display: flex; justify-content: space-between; align-items: baseline; gap: 12px }
+  figcaption p { margin: 0; text-align: right; font-variant-numeric: tabular-nums }
+  svg { display: block; width: 100%; height: 220px; margin-top: 8px; overflow: visible }
+  svg text { fill: var(--faint); font-size: 12px }
+  svg .grid { stroke: var(--grid) }
+  svg .line { fill: none; stroke: currentColor; stroke-width: 2; stroke-linejoin: round }
+  svg .area { fill: currentColor; opacity: .13 }
+  svg .bar { fill: currentColor }
+</style>
+<header>
+  <h1>The wheel at work</h1>
+  <small id="state" role="status">connecting…</small>
+</header>
+<div id="tiles"></div>
+<div id="charts">
+  <figure style="color: var(--pending)"><figcaption><h2>Pending waits</h2><p></p></figcaption>
+    <svg id="pending" role="img" aria-label="Pending waits over the last two minutes"></svg></figure>
+  <figure style="color: var(--wakeups)"><figcaption><h2>Wake-ups per second</h2><p></p></figcaption>
+    <svg id="wakeups" role="img" aria-label="Wake-ups over the last two minutes"></svg></figure>
+  <figure style="color: var(--lateness)"><figcaption><h2>Lateness of expired waits</h2><p></p></figcaption>
+    <svg id="lateness" role="img" aria-label="Histogram of lateness since the start"></svg></figure>
+</div>
+<script>
+'use strict'
+const seconds = 120, kept = []  // readings, the newest last
+
+const si = (n, units) => {
+  const i = n < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(n) / 3 + 1e-9))
+  const v = n / 1000 ** i
+  return (v < 10 ? +v.toFixed(1) : Math.round(v)) + units[i]
+}
+const count = n => si(n, ['', ' k', ' M', ' G'])
+const time = ns => si(ns, [' ns', ' µs', ' ms', ' s'])
+const exact = n => Math.round(n).toLocaleString('en').replaceAll(',', ' ')
+
+// A round number that is not below n, to end an axis with.
+const ceiling = n => {
+  const power = 10 ** Math.floor(Math.log10(Math.max(n, 4)))
+  return [1, 2, 4, 6, 8, 10].map(m => m * power).find(v => v >= n && v >= 4)
+}
+
+function draw(id, caption, highest, label, body) {
+  const svg = document.getElementById(id)
+  const size = svg.getBoundingClientRect()
+  const box = {left: 52, right: size.width - 8, top: 8, bottom: size.height - 22}
+  const y = v => box.bottom - (box.bottom - box.top) * v / highest
+  let text = ''
+  for (const v of [0, .25, .5, .75, 1].map(part => part * highest))
+    text += `<line class="grid" x1="${box.left}" x2="${box.right}" y1="${y(v)}" y2="${y(v)}"/>` +
+      `<text x="${box.left - 8}" y="${y(v) + 4}" text-anchor="end">${label(v)}</text>`
+  svg.innerHTML = text + body(box, y)
+  svg.parentNode.querySelector('p').textContent = caption
+}
+
+function drawTimes(id, caption, points) {
+  const highest = ceiling(Math.max(...points.map(p => p[1])))
+  draw(id, caption, highest, count, (box, y) => {
+    const x = ago => box.right - (box.right - box.left) * ago / seconds
+    const line = points.map(([ago, v]) => `${x(ago).toFixed(1)} ${y(v).toFixed(1)}`).join('L')
+    let text = `<path class="area" d="M${x(points[0][0])} ${box.bottom}L${line}L${box.right} ${box.bottom}Z"/>` +
+      `<path class="line" d="M${line}"/>`
+    for (const ago of [120, 90, 60, 30, 0])
+      text += `<text x="${x(ago)}" y="${box.bottom + 17}" text-anchor="${ago ? 'middle' : 'end'}">` +
+        `${ago ? `−${ago} s` : 'now'}</text>`
+    return text
+  })
+}
+
+function drawBuckets(late) {
+  const n = late.buckets, used = n.findLastIndex(v => v > 0)
+  const first = 10, last = Math.max(used, 24)  // 2^10 ns is about 1 µs, and less is as good
+  const bars = [n.slice(0, first + 1).reduce((a, b) => a + b), ...n.slice(first + 1, last + 1)]
+  const caption = used < 0 ? 'none has expired yet'
+    : `p50 ${time(late.p50_ns)} · p99 ${time(late.p99_ns)} · max ${time(late.max_ns)}`
+  draw('lateness', caption, ceiling(Math.max(...bars)), count, (box, y) => {
+    const wide = (box.right - box.left) / bars.length
+    return bars.map((v, i) => {
+      const x = box.left + wide * i, below = time(2 ** (first + i))
+      const shown = wide > 44 || i % 2 == bars.length % 2
+      return `<rect class="bar" x="${x + wide * .12}" width="${wide * .76}" y="${y(v)}" ` +
+        `height="${box.bottom - y(v)}" rx="2"><title>${exact(v)} below ${below}</title></rect>` +
+        (shown ? `<text x="${x + wide / 2}" y="${box.bottom + 17}" text-anchor="middle">&lt; ${below}</text>` : '')
+    }).join('')
+  })
+}
+
+function show() {
+  const now = kept.at(-1), before = kept.at(-2) ?? now
+  const elapsed = (now.at - before.at) / 1000 || 1
+  const rate = of => (of(now) - of(before)) / elapsed
+  const total = o => Object.values(o).reduce((a, b) => a + b)
+  const tiles = [
+    ['connections', exact(now.connections)],
+    ['requests/s', exact(rate(s => s.requests))],
+    ['waits started/s', exact(rate(s => s.wheel.started))],
+    ['waits expired/s', exact(rate(s => s.wheel.expired))],
+    ['timed out', exact(total(now.timed_out))],
+    ['evicted', exact(now.evicted)],
+    ['CPU', (100 * rate(s => s.cpu_s)).toFixed(1) + ' %']
+  ]
+  document.getElementById('tiles').innerHTML =
+    tiles.map(([name, value]) => `<div><b>${value}</b><span class="unit">${name}</span></div>`).join('')
+
+  const ago = s => (now.at - s.at) / 1000
+  drawTimes('pending', `${exact(now.wheel.pending)} now`, kept.map(s => [ago(s), s.wheel.pending]))
+  const rates = kept.slice(1).map((s, i) =>
+    [ago(s), (s.wheel.wakeups - kept[i].wheel.wakeups) / (s.at - kept[i].at) * 1000])
+  drawTimes('wakeups', `${exact(now.wheel.wakeups)} in all`, rates.length ? rates : [[0, 0]])
+  drawBuckets(now.wheel.lateness)
+}
+
+function say(text, lost) {
+  const state = document.getElementById('state')
+  state.textContent = text
+  state.className = lost ? 'lost' : ''
+}
+
+async function update() {
+  try {
+    const answer = await fetch('stats.json', {cache: 'no-store'})
+    if (!answer.ok) throw Error(answer.status)
+    kept.push({...await answer.json(), at: performance.now()})
+    while (kept.at(-1).at - kept[0].at > seconds * 1000) kept.shift()
+    show()
+    say(kept.at(-1).timer == 'wheel' ? 'live, every second'
+      : 'live, but the deadlines are on steady_timer: the wheel is idle')
+  } catch (e) {
+    say(`the server does not answer (${e.message}); trying again`, true)
+  }
+  setTimeout(update, 1000)
+}
+addEventListener('resize', () => kept.length && show())
+update()
+</script>
+</html>
+)html";
+
+}  // namespace web
