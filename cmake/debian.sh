@@ -3,7 +3,7 @@
 # shellcheck shell=bash disable=SC2034
 
 build_packages=(g++ cmake ninja-build libboost1.81-dev libboost-test1.81-dev
-  libboost-program-options1.81-dev libfmt-dev)
+  libboost-program-options1.81-dev libfmt-dev pkg-config)
 # What the examples are checked against: real servers, real load.
 peer_packages=(redis-server wrk nginx-light curl)
 clang_packages=(clang-16 libclang-rt-16-dev)
