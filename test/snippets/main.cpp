@@ -23,8 +23,7 @@ asio::awaitable<void> coroutine_snippet::echo()
 {
   co_await asio::async_write(peer_, asio::buffer("hello\n", 6), asio::use_awaitable);
   for (std::array<char, 64> bytes{};;) {
-    const std::size_t n =
-      co_await peer_.async_read_some(asio::buffer(bytes), asio::use_awaitable);
+    const std::size_t n = co_await peer_.async_read_some(asio::buffer(bytes), asio::use_awaitable);
     co_await asio::async_write(peer_, asio::buffer(bytes, n), asio::use_awaitable);
   }
 }

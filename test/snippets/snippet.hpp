@@ -4,8 +4,8 @@
 #include <asio_wheel.hpp>
 #include <asio_wheel/fmt.hpp>
 
-#include <boost/asio.hpp>
 #include <fmt/core.h>
+#include <boost/asio.hpp>
 
 #include <array>
 #include <chrono>
