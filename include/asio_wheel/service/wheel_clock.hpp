@@ -10,9 +10,9 @@
 
 namespace asio_wheel {
 
-using clock_type = std::chrono::steady_clock;
-using time_point = clock_type::time_point;
-using duration = clock_type::duration;
+using clock_type = std::chrono::steady_clock;  ///< the clock of all deadlines
+using time_point = clock_type::time_point;     ///< a deadline; max() is never
+using duration = clock_type::duration;         ///< a delay; max() is for ever
 
 /// The clock of a wheel: tick 0 begins when it is made.
 ///
