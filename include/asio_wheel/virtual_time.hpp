@@ -62,7 +62,8 @@ public:
   /// Moves the clock to `d` from now and completes what is due by then, in the order of the
   /// deadlines, each with the clock at its tick. What handlers start meanwhile is included.
   ///
-  /// @param d  how far; zero or less completes what is due now. Saturates.
+  /// @param d  how far; zero or less completes what is due now. The clock never gets to
+  ///           time_point::max().
   /// Returns how many waits expired.
   /// Exceptions: those of handlers. The clock then stands where the handler saw it, nothing is
   ///   lost, and the next advance() goes on from there.
