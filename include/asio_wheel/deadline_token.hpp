@@ -159,8 +159,8 @@ private:
   void launch(I&& i, Handler&& handler, Args&&... args) const
   {
     const auto& fallback = this->fallback();
-    using operation = deadline_operation<std::decay_t<Handler>, std::decay_t<decltype(fallback)>,
-                                         Signatures...>;
+    using operation =
+      deadline_operation<std::decay_t<Handler>, std::decay_t<decltype(fallback)>, Signatures...>;
 
     shard_set& shards = wheel_for(handler).shards();
     const tick when = deadline_op::prepare(shards, terms.when);

@@ -70,7 +70,8 @@ public:
   void insert(wheel_entry& e, tick when);
 
   /// Takes out an entry that is filed and not yet due (see is_due). If it was the last one in its
-  /// slot, returns the tick which next_tick() could have named on that slot's account, else no_tick.
+  /// slot, returns the tick which next_tick() could have named on that slot's account, else
+  /// no_tick.
   tick erase(wheel_entry& e) noexcept;
 
   /// Asks for what erase() needs, next to the entry itself, from what its cell() said once.
