@@ -170,6 +170,8 @@ private:
   {
     for (int i = 0; i < settings_.connections && !stopping_; ++i) {
       const bool silent = i < settings_.silent;
+      // The server may know of the connection well before this process comes to know it.
+      const auto earliest_begin = clock::now();
       const auto c = clients_.emplace_back(co_await connect());
       ++tally_.connections;
       if (silent)
@@ -177,7 +179,7 @@ private:
       else
         c->keep_alive(heartbeat_for(server));
       const std::chrono::milliseconds idle_timeout(server.idle_timeout_ms);
-      asio::co_spawn(context_, attend(c, silent, clock::now() + idle_timeout), rethrow);
+      asio::co_spawn(context_, attend(c, silent, earliest_begin + idle_timeout), rethrow);
     }
     connected_ = clock::now();
   }

@@ -42,6 +42,7 @@ void print_load(const results& r)
   fmt::print("\nEach second of this in a real server:\n");
   row("waits that expire", per_second(f.expired()), fmt::format("up to {} in a tick", f.busiest));
   row("waits that are cancelled", per_second(f.answered));
+  row("moves to a finer level", per_second(r.wheel.cascaded), "of waits; fewer with more slots");
   row("wake-ups by the wheel", per_second(f.wakeups));
   row("processor time", fmt::format("{:.2f} %", 100 * r.processor_seconds / r.simulated_seconds()),
       "of one, with what the simulation itself takes");

@@ -129,9 +129,9 @@ How to read the result, and what to turn:
   tick    deadlines are rounded up to it. A longer one costs fewer wake-ups, and lateness: half of
           it on average. It should be as long as the protocol can bear, and longer than it takes to
           work off what is due in one.
-  slots   of the finest wheel. With fewer, waits are moved more often before they are due; with
-          more, an almost empty wheel takes more memory. It is good if the delays that mostly expire
-          fit into tick * slots * 256.
+  slots   of the finest wheel. A wait that is more than tick * slots away is moved to a finer level
+          once before it is due, and beyond tick * slots * slots / 4 twice; what is cancelled before
+          is not. More slots take more memory and save such moves.
   shards  keep threads that start waits out of each other's way. The simulation has one thread, so
           it shows only what more shards cost.
 
