@@ -133,7 +133,7 @@ private:
   void overfill(world& w)
   {
     for (int i = 0; i < 500; ++i)
-      w.wheel.async_wait(5ms, recorder(w.open(kind::wait, w.wheel.now() + 5ms)));
+      w.wheel.async_wait(5ms, recorder(w.open(kind::wait, earliest(w.wheel, 5ms))));
   }
 
   /// A context that comes and goes, with another's memory, and some waits that never end.
@@ -154,7 +154,7 @@ private:
   /// A thread that blocks until the wheel lets it go.
   void sit_and_wait(world& w)
   {
-    ticket t = w.open(kind::wait, w.wheel.now() + 1ms);
+    ticket t = w.open(kind::wait, earliest(w.wheel, 1ms));
     error_code ec;
     try {
       w.wheel.async_wait(1ms, asio::use_future).get();

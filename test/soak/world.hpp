@@ -67,11 +67,13 @@ inline duration some_delay(random_source& random)
   return std::chrono::microseconds{random() % 60'000};
 }
 
-/// The deadline that a delay leads to at the earliest.
+/// The deadline that a delay leads to at the earliest. A coarse clock is taken by its word: it may
+/// be more than its grain behind where the kernel's tick is late, as on a virtual machine whose
+/// processors are in demand, and then the wheel cannot know better.
 inline time_point earliest(wheel_timer_service& wheel, duration delay)
 {
-  const time_point now = wheel.now();
-  return delay > time_point::max() - now ? time_point::max() : now + delay;
+  const time_point start = std::min(wheel.now(), wheel.shards().clock().start_of_delay());
+  return asio_wheel::wheel_clock::add(start, delay);
 }
 
 class world;
@@ -236,7 +238,8 @@ inline watchdog_session::watchdog_session(world& w, std::uint64_t seed)
 inline void watchdog_session::next()
 {
   if (!in->is_going()) return;
-  const time_point at = touched_by_visitors ? time_point::min() : in->wheel.now() + least_timeout;
+  const time_point at =
+    touched_by_visitors ? time_point::min() : earliest(in->wheel, least_timeout);
   dog.touch();
   dog.async_expired(
     counted(in->ledger, [this, t = in->open(kind::watchdog, at)](error_code ec) mutable {
@@ -252,7 +255,7 @@ inline heartbeat_session::heartbeat_session(world& w, std::uint64_t seed)
 inline void heartbeat_session::next()
 {
   if (!in->is_going()) return;
-  const time_point at = touched_by_visitors ? time_point::min() : in->wheel.now() + interval;
+  const time_point at = touched_by_visitors ? time_point::min() : earliest(in->wheel, interval);
   beat.sent();
   beat.received();
   beat.async_next(
@@ -300,7 +303,7 @@ inline asio::awaitable<void> world::talk(stream peer, std::uint64_t seed)
   while (is_going()) {
     const duration limit = std::chrono::microseconds{random() % 4'000};
     if (random() % 2 == 0) {
-      const time_point due = wheel.now() + limit;
+      const time_point due = earliest(wheel, limit);
       ticket t = open(kind::deadline);
       auto [ec, n] = co_await peer.async_read_some(
         asio::buffer(data), asio_wheel::timeout_after(limit, asio::as_tuple(asio::use_awaitable)));
@@ -312,7 +315,7 @@ inline asio::awaitable<void> world::talk(stream peer, std::uint64_t seed)
       t.end(closed ? error_code{} : ec);
       if (closed) co_return;
     } else {
-      ticket t = open(kind::wait, wheel.now() + limit / 2);
+      ticket t = open(kind::wait, earliest(wheel, limit / 2));
       const auto [waited] =
         co_await wheel.async_wait(limit / 2, asio::as_tuple(asio::use_awaitable));
       t.end(waited);
