@@ -3,6 +3,7 @@
 
 #include <asio_wheel/ground/prefetch.hpp>
 
+#include <cassert>
 #include <utility>
 
 namespace asio_wheel {
@@ -48,6 +49,7 @@ void waits_of_timer::take_over(waits_of_timer& other, const section& s) noexcept
   if (tail_) tail_->next_ = end_mark();
   expiry_ = std::exchange(other.expiry_, {});
   when_ = other.when_.exchange({});
+  rounded_down_ = std::exchange(other.rounded_down_, false);
 }
 
 time_point waits_of_timer::expiry() const noexcept
@@ -58,7 +60,9 @@ time_point waits_of_timer::expiry() const noexcept
 
 std::size_t waits_of_timer::expires_at(time_point deadline) noexcept
 {
-  return set_expiry(deadline, shards().clock().tick_for(deadline));
+  const wheel_clock& clock = shards().clock();
+  const tick when = clock.tick_for(deadline);
+  return set_expiry(deadline, when, when < clock.tick_ceil(deadline));
 }
 
 std::size_t waits_of_timer::expires_after(duration delay) noexcept
@@ -67,16 +71,18 @@ std::size_t waits_of_timer::expires_after(duration delay) noexcept
   const auto early = wheel_clock::early_start_of_delay();
   prefetch_waits();
   const wheel_clock& clock = shards().clock();
+  if (delay <= duration::zero()) return expires_at(wheel_clock::add(clock.now(), delay));
   const time_point deadline = clock.deadline_after(delay, early);
-  return set_expiry(deadline, clock.tick_for(deadline, delay));
+  return set_expiry(deadline, clock.tick_ceil(deadline), false);
 }
 
-std::size_t waits_of_timer::set_expiry(time_point deadline, tick when) noexcept
+std::size_t waits_of_timer::set_expiry(time_point deadline, tick when, bool rounded_down) noexcept
 {
   section s(*this);
   const std::size_t n = cancel_all(s);
   expiry_ = deadline;
   when_.store(when, std::memory_order_relaxed);
+  rounded_down_ = rounded_down;
   // A wait is about to be started, no doubt; now that there is none, it can be here.
   shard* const local = &shards().local();
   if (&s.home() != local && !head_.load(std::memory_order_relaxed))
@@ -127,8 +133,19 @@ std::size_t waits_of_timer::cancel_one() noexcept
 
 void waits_of_timer::start(timer_wait_op& op)
 {
-  const auto when = [this] { return when_.load(std::memory_order_relaxed); };
-  start(op, when(), when);
+  start(op, when_.load(std::memory_order_relaxed), [this] { return tick_of_expiry(); });
+}
+
+/// What a wait is filed under now. Requires the lock.
+tick waits_of_timer::tick_of_expiry() noexcept
+{
+  const wheel_clock& clock = shards().clock();
+  // A clock that virtual_time has set back may be before the expiry again.
+  if (rounded_down_ && clock.now() < expiry_) {
+    when_.store(clock.tick_ceil(expiry_), std::memory_order_relaxed);
+    rounded_down_ = false;
+  }
+  return when_.load(std::memory_order_relaxed);
 }
 
 /// Takes a timer without waits to another shard.
@@ -143,12 +160,17 @@ void waits_of_timer::forget(timer_wait_op& op, bool expired) noexcept
   if (op.next_ == 0) return;
   waits_of_timer& owner = owner_of(op);
   if (!expired) return owner.remove(op);
-  for (timer_wait_op* each = owner.head_.exchange(nullptr); each;) {
+  // Those that were started after the expiry, behind the others, may still be pending.
+  const shard& home = *owner.shard_.load(std::memory_order_relaxed);
+  timer_wait_op* each = owner.head_.load(std::memory_order_relaxed);
+  while (each && (home.is_closed() || !home.is_pending(*each))) {
     timer_wait_op* const following = next(*each);
     each->next_ = 0;
     each = following;
   }
-  owner.tail_ = nullptr;
+  owner.head_.store(each, std::memory_order_relaxed);
+  if (!each) owner.tail_ = nullptr;
+  assert(op.next_ == 0);  // waits of one timer become due in the order of their start
 }
 
 void waits_of_timer::cut(timer_wait_op& op) noexcept
