@@ -12,16 +12,17 @@
 #include <unistd.h>
 #endif
 
+namespace soak {
+
 // A sanitizer's allocator keeps what was freed, and tells malloc's statistics nothing.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SOAK_SANITIZED 1
+inline constexpr bool is_sanitized = true;
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SOAK_SANITIZED 1
+inline constexpr bool is_sanitized =
+  __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+#else
+inline constexpr bool is_sanitized = false;
 #endif
-#endif
-
-namespace soak {
 
 struct memory_use {
   double seconds = 0;         ///< since the start
@@ -67,11 +68,7 @@ public:
   /// Whether the run was long enough to tell.
   [[nodiscard]] bool can_tell() const
   {
-#if defined(SOAK_SANITIZED)
-    return false;
-#else
-    return !readings_.empty() && readings_.back().seconds >= 8;
-#endif
+    return !is_sanitized && !readings_.empty() && readings_.back().seconds >= 8;
   }
 
   // After a quarter of the run everything has been warm for long.

@@ -68,7 +68,10 @@ std::optional<settings> parse(int argc, char** argv)
     "progress", po::value(&s.progress)->default_value(s.progress),
     "seconds from one line of progress to the next");
   po::variables_map values;
-  po::store(po::command_line_parser(argc, argv).options(options).positional({}).run(), values);
+  // An abbreviation that works today would be ambiguous with the next option.
+  const int style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
+  po::store(po::command_line_parser(argc, argv).options(options).positional({}).style(style).run(),
+            values);
   if (values.contains("help")) {
     std::cout << intro << '\n' << options;
     return std::nullopt;
