@@ -41,7 +41,7 @@ public:
   {
     // Accepted sockets inherit it. Left to itself, the kernel keeps megabytes for each client that
     // does not read.
-    acceptor_.set_option(tcp::socket::send_buffer_size(256 * 1024));
+    acceptor_.set_option(tcp::socket::send_buffer_size(64 * 1024));
     acceptor_.non_blocking(true);
   }
   ~server() { sessions_.clear(); }  // the context may have some left

@@ -31,7 +31,7 @@ const std::string_view stats_page = R"html(<!doctype html>
   h2 { margin: 0; font-size: 15px }
   small, .unit, figcaption p { color: var(--faint); font-size: 13px }
   #state.lost { color: var(--bad) }
-  #tiles { display: grid; gap: 12px; grid-template-columns: repeat(auto-fill, minmax(150px, 1fr)) }
+  #tiles { display: grid; gap: 12px; grid-template-columns: repeat(auto-fill, minmax(130px, 1fr)) }
   #charts { display: grid; gap: 12px; grid-template-columns: repeat(2, 1fr); margin-top: 12px }
   #charts figure:last-child { grid-column: 1 / -1 }
   @media (max-width: 700px) { #charts { grid-template-columns: 1fr } }
@@ -78,7 +78,7 @@ const exact = n => Math.round(n).toLocaleString('en').replaceAll(',', ' ')
 // A round number that is not below n, to end an axis with.
 const ceiling = n => {
   const power = 10 ** Math.floor(Math.log10(Math.max(n, 4)))
-  return [1, 2, 4, 6, 8, 10].map(m => m * power).find(v => v >= n && v >= 4)
+  return [1, 1.2, 1.6, 2, 2.4, 3.2, 4, 6, 8, 10].map(m => m * power).find(v => v >= n && v >= 4)
 }
 
 function draw(id, caption, highest, label, body) {
@@ -118,7 +118,7 @@ function drawBuckets(late) {
     const wide = (box.right - box.left) / bars.length
     return bars.map((v, i) => {
       const x = box.left + wide * i, below = time(2 ** (first + i))
-      const shown = wide > 44 || i % 2 == bars.length % 2
+      const shown = i % Math.ceil(62 / wide) == 0
       return `<rect class="bar" x="${x + wide * .12}" width="${wide * .76}" y="${y(v)}" ` +
         `height="${box.bottom - y(v)}" rx="2"><title>${exact(v)} below ${below}</title></rect>` +
         (shown ? `<text x="${x + wide / 2}" y="${box.bottom + 17}" text-anchor="middle">&lt; ${below}</text>` : '')

@@ -1,0 +1,148 @@
+#!/usr/bin/env bash
+# The HTTP server, asked by curl, loaded by wrk and attacked by hostile_client. Argument: the folder
+# of the programs.
+set -euo pipefail
+programs=$(cd "$1" && pwd)
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=examples/peers.sh
+source peers.sh
+needs curl wrk cmp
+
+site=$work/site
+mkdir -p "$site/folder"
+echo 'the first page' >"$site/index.html"
+echo 'a page below' >"$site/folder/index.html"
+echo 'a name with a space' >"$site/a file.txt"
+echo 'outside' >"$work/secret"
+ln -s ../secret "$site/link"
+head -c 4000000 /dev/urandom >"$site/big"
+head -c 100000 /dev/zero >"$work/too_long"
+
+# serve <option...>: starts the server with short deadlines, and sets $server and $url.
+serve() {
+  start http_server "$programs/http_server" --root "$site" --port 0 --header-timeout 1000 \
+    --body-timeout 1000 --write-timeout 1000 --idle-timeout 1500 --max-connections 600 "$@"
+  server=$started
+  port=$(port_of http_server "$server")
+  url=http://127.0.0.1:$port
+}
+
+# expect <status> <text in the answer> <curl argument...>
+expect() {
+  local status=$1 text=$2 answer
+  shift 2
+  answer=$(curl -s -m 10 --path-as-is -w '\n%{http_code}' "$@") || fail "no answer: curl $*"
+  [[ ${answer##*$'\n'} == "$status" && $answer == *"$text"* ]] ||
+    fail "not $status with '$text' but: $answer (curl ${*: -1})"
+}
+
+# says <status> <text>: to what is no HTTP, which curl does not send.
+says() {
+  local answer
+  exec 3<>"/dev/tcp/127.0.0.1/$port"
+  printf '%b' "$2" >&3
+  answer=$(timeout 10 head -n 1 <&3)
+  exec 3<&-
+  [[ $answer == "HTTP/1.1 $1 "* ]] || fail "'$2' was answered by '$answer'"
+}
+
+# figure <name>: of /stats.
+figure() {
+  curl -s -m 10 "$url/stats" | sed -n "s/^$1  *//p"
+}
+
+check_pages() {
+  expect 200 'the first page' "$url/"
+  expect 200 'the first page' "$url/index.html?version=1"
+  expect 200 'a page below' "$url/folder"
+  expect 200 'a name with a space' "$url/a%20file.txt"
+  expect 200 'Content-Length: 15' -I "$url/"
+  curl -s -m 10 "$url/big" | cmp - "$site/big" || fail "a file arrives changed"
+  expect 200 'round and round' -d 'round and round' "$url/echo"
+
+  local path
+  for path in /nothing /../secret /folder/../../secret /%2e%2e/secret /%2E%2E%2Fsecret /..%2fsecret \
+    /link /%00 /%4 //secret; do
+    expect 404 'Not Found' "$url$path"
+  done
+  expect 405 'Not Allowed' -X DELETE "$url/"
+  expect 405 'Not Allowed' "$url/echo"
+  expect 413 'Too Large' --data-binary "@$work/too_long" "$url/echo"
+  expect 413 'Too Large' -H 'Transfer-Encoding: chunked' --data-binary "@$work/too_long" "$url/echo"
+  expect 431 'Too Large' -H "Long: $(head -c 9000 /dev/zero | tr '\0' x)" "$url/"
+  says 400 'Hello?\r\n\r\n'
+  says 400 'GET / HTTP/1.1\r\nContent-Length: -1\r\n\r\n'
+
+  expect 200 'The wheel' "$url/stats"
+  expect 200 '"lateness":{' "$url/stats.json"
+  expect 200 '</html>' "$url/stats.html"
+}
+
+# check_load <seconds>: honest clients, all of whom are served.
+check_load() {
+  wrk -t 1 -c 20 -d "$1" --timeout 5s "$url/" >"$work/wrk.log" || fail "wrk failed"
+  ! grep -E 'Non-2xx|Socket errors' "$work/wrk.log" || fail "wrk was not served"
+  [[ $(<"$work/wrk.log") =~ ([0-9]+)' requests in' ]] || fail "wrk says nothing"
+  ((BASH_REMATCH[1] > 100)) || fail "wrk had only ${BASH_REMATCH[1]} requests answered"
+  say "wrk: $(awk '/Requests.sec/ { print $2 }' "$work/wrk.log") requests per second"
+}
+
+# check_attack <seconds> <option of hostile_client>...: several attacks at once, each of which the
+# server ends, while it serves honest clients.
+check_attack() {
+  local seconds=$1 options attackers=()
+  shift
+  for options in "$@"; do
+    # shellcheck disable=SC2086
+    start "attack${#attackers[@]}" "$programs/hostile_client" --port "$port" $options
+    attackers+=("$started")
+  done
+  check_load "$seconds"
+  local i
+  for i in "${!attackers[@]}"; do
+    wait "${attackers[i]}" || fail "the server does not get rid of: $(<"$work/attack$i.log")"
+    say "$(<"$work/attack$i.log")"
+  done
+}
+
+# check_end: the server's memory, which its limits bound, and its end on a signal.
+check_end() {
+  local peak
+  peak=$(awk '/VmHWM/ { print $2 }' "/proc/$server/status")
+  say "peak memory of the server: $peak KiB"
+  # Connections take some 10 KiB each. Sanitizers need more.
+  grep -q 'libasan\|libtsan' "/proc/$server/maps" || ((peak < 40000)) || fail "that is too much"
+  stop "$server" || fail "http_server does not end well: $?"
+  say "$(tail -n 1 "$work/http_server.log")"
+}
+
+for timer in wheel steady; do
+  say "deadlines on $timer"
+  serve --timer "$timer"
+  check_pages
+  # A second is a lot of time for a deadline to be late, but not on a machine that does much else.
+  check_attack 2 \
+    "--method silent --connections 100 --within 2500" \
+    "--method header --connections 100 --within 2500" \
+    "--method body --path /echo --connections 100 --within 2500" \
+    "--method idle --connections 100 --within 3000" \
+    "--method unread --path /big --connections 50 --within 2500" \
+    "--method sip --path /big --connections 50 --within 2500"
+  [[ $(figure 'timed out') == 'header 200  body 100  write 100  idle 100' ]] ||
+    fail "deadlines missed what should be theirs: $(figure 'timed out')"
+  [[ $(figure evicted) == 0 ]] || fail "somebody gave way without need"
+  check_end
+done
+
+say "more connections than there are places"
+serve
+check_attack 1 "--method silent --connections 2000 --within 2500 --again 1"
+(($(figure evicted) > 1000)) || fail "a flood went unnoticed"
+check_end
+
+status=0
+"$programs/http_server" --max-connections 0 2>"$work/error.log" || status=$?
+((status == 2)) || fail "a bad option is not refused: $status"
+grep -q -e '--max-connections must be within 1 and' "$work/error.log" ||
+  fail "a bad option is not named but: $(<"$work/error.log")"
+say "all is well"
