@@ -62,12 +62,12 @@ struct wait {
   bool elsewhere = false;  ///< started by the other thread
   int timer = -1;
   int signal = -1;
-  time_point deadline;
+  time_point deadline{};
   std::uint64_t tick = 0;
-  script_view body;  ///< what the handler does
+  script_view body{};  ///< what the handler does
 
   std::uint64_t latest = 0;  ///< the tick, or that of its start if it was past by then
-  time_point due;            ///< when it expires
+  time_point due{};          ///< when it expires
   unsigned moment = 0;       ///< when it was started
   fate how = fate::pending;
   bool completed = false;
