@@ -5,6 +5,7 @@
 // by run() as std::bad_alloc; it costs a handler if memory was wanted on the way to that handler's
 // own executor, as with Asio's operations, and otherwise nothing.
 #include <boost/asio/bind_allocator.hpp>
+#include <boost/asio/bind_executor.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
@@ -165,6 +166,26 @@ BOOST_AUTO_TEST_CASE(by_the_handlers_allocator_on_its_way_loses_that_handler_alo
   BOOST_TEST(s.called == 2U);
   BOOST_TEST(s.living() == 0U);
   BOOST_TEST(books.outstanding == 0U);
+}
+
+// A deadline goes to its handler's executor, too: it may be lost on its way, but not the operation.
+BOOST_AUTO_TEST_CASE(by_the_heap_to_a_deadline_on_its_way_leaves_the_operation_to_itself)
+{
+  scene<operation_that_is_cancelled> s;
+  s.make();
+  const auto ex = asio::require(s.context.get_executor(), asio::execution::blocking.never);
+  s.start(asio::bind_executor(ex, counted<>(s)));
+  s.context.poll();
+  {
+    const heap_limit none(0);
+    BOOST_TEST(bad_allocs(1, [&] { s.context.run_for(support::patience); }) == 1U);
+  }
+  BOOST_TEST(s.wheel.pending() == 0U);
+  BOOST_TEST(s.called == 0U);
+  s.operation->operations.front().complete({});
+  support::run_to_end(s.context);
+  BOOST_TEST(s.called == 1U);
+  BOOST_TEST(s.living() == 0U);
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(by_the_heap_starts_nothing, Operation, every_operation)

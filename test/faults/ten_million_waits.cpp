@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "support/due.hpp"
+#include "support/early_count.hpp"
 #include "support/run.hpp"
 #include "support/scale.hpp"
 #include "support/virtual_wheel.hpp"
@@ -20,24 +21,10 @@ namespace asio = boost::asio;
 using namespace asio_wheel;
 using namespace std::chrono_literals;
 using support::context_with_wheel;
+using support::early_count;
 using support::scaled;
 
 namespace {
-
-/// Counts the waits that ended, and those among them that ended too early or badly.
-struct early_count {
-  wheel_timer_service& wheel;
-  std::size_t ended = 0;
-  std::size_t wrong = 0;
-
-  [[nodiscard]] auto check(time_point deadline)
-  {
-    return [this, deadline](error_code ec) {
-      ++ended;
-      if (ec || wheel.now() < deadline) ++wrong;
-    };
-  }
-};
 
 /// Spreads waits over up to four thousand places within `ticks` of the wheel, each from just before
 /// a tick to just after it; every other one by delay.
@@ -83,7 +70,19 @@ wheel_options shape(std::chrono::nanoseconds tick, std::size_t slots, clock_sour
 void check_all(const early_count& count, std::size_t n)
 {
   BOOST_TEST(count.ended == n);
-  BOOST_TEST(count.wrong == 0U);
+  BOOST_TEST(count.early == 0U);
+}
+
+/// Has `start(context, count, n)` start waits, and runs them.
+template <class Start>
+void check_in_real_time(const wheel_options& options, Start start)
+{
+  const std::size_t many = scaled(150'000);
+  context_with_wheel c(options);
+  early_count count{c.wheel};
+  start(c, count, many);
+  support::run_to_end(c.context);
+  check_all(count, many);
 }
 
 }  // namespace
@@ -109,45 +108,36 @@ BOOST_AUTO_TEST_CASE(in_virtual_time_are_never_early)
 
 BOOST_AUTO_TEST_CASE(in_real_time_are_never_early)
 {
-  const std::size_t many = scaled(150'000);
   for (const std::chrono::nanoseconds tick :
        std::array<std::chrono::nanoseconds, 3>{1us, 200us, 5ms}) {
     for (const auto clock : {clock_source::precise, clock_source::coarse}) {
-      context_with_wheel c(shape(tick, 256, clock));
-      early_count count{c.wheel};
-      // Over a tenth of a second.
-      spread(c.wheel, static_cast<std::uint64_t>(100ms / tick)).start(many, count);
-      support::run_to_end(c.context);
-      check_all(count, many);
+      check_in_real_time(shape(tick, 256, clock), [tick](auto& c, early_count& count, auto n) {
+        spread(c.wheel, static_cast<std::uint64_t>(100ms / tick)).start(n, count);
+      });
     }
   }
 }
 
 BOOST_AUTO_TEST_CASE(in_real_time_are_never_early_when_handlers_block)
 {
-  const std::size_t many = scaled(150'000);
-  context_with_wheel c(shape(100us, 64, clock_source::precise));
-  early_count count{c.wheel};
-  spread(c.wheel, 2000).start(many, count);
-  for (int i = 0; i < 20; ++i)
-    c.wheel.async_wait(i * 10ms, [&](error_code) { support::spin(c.wheel, 3ms); });
-  support::run_to_end(c.context);
-  check_all(count, many);
+  const auto options = shape(100us, 64, clock_source::precise);
+  check_in_real_time(options, [](auto& c, early_count& count, auto n) {
+    spread(c.wheel, 2000).start(n, count);
+    for (int i = 0; i < 20; ++i)
+      c.wheel.async_wait(i * 10ms, [&c](error_code) { support::spin(c.wheel, 3ms); });
+  });
 }
 
 BOOST_AUTO_TEST_CASE(in_real_time_are_never_early_when_another_thread_starts_them)
 {
-  const std::size_t many = scaled(150'000);
-  context_with_wheel c(shape(10us, 1024, clock_source::precise));
-  early_count count{c.wheel};
-  auto work = asio::make_work_guard(c.context);
-  std::thread other([&] {
-    spread(c.wheel, 5000).start(many, count);
-    work.reset();
+  std::thread other;
+  const auto options = shape(10us, 1024, clock_source::precise);
+  check_in_real_time(options, [&other](auto& c, early_count& count, auto n) {
+    other = std::thread([&c, &count, n, work = asio::make_work_guard(c.context)] {
+      spread(c.wheel, 5000).start(n, count);
+    });
   });
-  support::run_to_end(c.context);
   other.join();
-  check_all(count, many);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

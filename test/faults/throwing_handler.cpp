@@ -7,46 +7,24 @@
 // uncalled, with its context or its operation, is moved once more: a throw there ends the process,
 // as it does in Asio.
 #include <atomic>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/multiple_exceptions.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <cstddef>
-#include <memory>
-#include <stdexcept>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "faults/every_operation.hpp"
-#include "support/run.hpp"
+#include "support/from_handler.hpp"
+#include "support/wheel.hpp"
 
-namespace asio = boost::asio;
 using namespace asio_wheel;
 using namespace faults;
 using namespace std::chrono_literals;
+using support::from_handler;
+using support::run_through_exceptions;
 
 namespace {
-
-struct from_handler : std::runtime_error {
-  from_handler() : std::runtime_error("from a handler") {}
-};
-
-/// Runs a context to its end, through all exceptions. How many left run().
-std::size_t run_through_exceptions(asio::io_context& context)
-{
-  std::size_t thrown = 0;
-  for (;;) {
-    try {
-      support::run_to_end(context);
-      return thrown;
-    } catch (const from_handler&) {
-      ++thrown;
-    } catch (const asio::multiple_exceptions&) {
-      ++thrown;
-    }
-  }
-}
 
 /// Throws when it is called.
 struct throws_from_call : counted<> {
@@ -90,6 +68,23 @@ struct throws_from_move : counted<> {
   std::size_t* left;
 };
 
+/// Starts operations, every other one with such a handler, and runs them through what that throws.
+template <class Handler, class Operation, class Act>
+void check_that_no_other_is_lost(Act act)
+{
+  scene<Operation> s;
+  s.make();
+  for (int i = 0; i < 10; ++i) {
+    s.start(counted<>(s));
+    s.start(Handler(s));
+  }
+  act(s.wheel);
+  BOOST_TEST(run_through_exceptions(s.context) >= 1);
+  BOOST_TEST(s.called == s.started);
+  BOOST_TEST(s.living() == 0U);
+  BOOST_TEST(s.wheel.pending() == 0U);
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(throwing_handler)
@@ -97,42 +92,23 @@ BOOST_AUTO_TEST_SUITE(throwing_handler)
 BOOST_AUTO_TEST_CASE_TEMPLATE(of_any_operation_leaves_run_and_loses_no_other, Operation,
                               every_operation)
 {
-  scene<Operation> s;
-  s.make();
-  for (int i = 0; i < 10; ++i) {
-    s.start(counted<>(s));
-    s.start(throws_from_call(s));
-  }
-  BOOST_TEST(run_through_exceptions(s.context) >= 1U);
-  BOOST_TEST(s.called == s.started);
-  BOOST_TEST(s.living() == 0U);
-  BOOST_TEST(s.wheel.pending() == 0U);
+  check_that_no_other_is_lost<throws_from_call, Operation>([](auto&) {});
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(that_was_aborted_leaves_run_and_loses_no_other, Operation,
                               every_asynchronous_operation)
 {
-  scene<Operation> s;
-  s.make();
-  for (int i = 0; i < 10; ++i) {
-    s.start(counted<>(s));
-    s.start(throws_from_call(s));
-  }
-  s.wheel.cancel_all();
-  BOOST_TEST(run_through_exceptions(s.context) >= 1U);
-  BOOST_TEST(s.called == s.started);
-  BOOST_TEST(s.living() == 0U);
-  BOOST_TEST(s.wheel.pending() == 0U);
+  check_that_no_other_is_lost<throws_from_call, Operation>([](auto& wheel) { wheel.cancel_all(); });
 }
 
 BOOST_AUTO_TEST_CASE(leaves_run_of_one_thread_and_the_others_go_on)
 {
-  constexpr std::size_t many = 1000;
+  constexpr int many = 1000;
   support::context_with_wheel c;
-  std::atomic<std::size_t> called = 0;
-  std::atomic<std::size_t> thrown = 0;
+  std::atomic<int> called = 0;
+  std::atomic<int> thrown = 0;
   const auto deadline = c.wheel.now() + 2ms;
-  for (std::size_t i = 0; i < many; ++i) {
+  for (int i = 0; i < many; ++i) {
     c.wheel.async_wait(deadline, [&called, i](error_code) {
       ++called;
       if (i % 10 == 0) throw from_handler();
@@ -176,16 +152,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(when_moved_starts_nothing_or_is_lost_alone, Operat
 BOOST_AUTO_TEST_CASE_TEMPLATE(when_destroyed_leaves_run_and_loses_no_other, Operation,
                               every_asynchronous_operation)
 {
-  scene<Operation> s;
-  s.make();
-  for (int i = 0; i < 10; ++i) {
-    s.start(counted<>(s));
-    s.start(throws_from_destructor(s));
-  }
-  BOOST_TEST(run_through_exceptions(s.context) >= 1U);
-  BOOST_TEST(s.called == s.started);
-  BOOST_TEST(s.living() == 0U);
-  BOOST_TEST(s.wheel.pending() == 0U);
+  check_that_no_other_is_lost<throws_from_destructor, Operation>([](auto&) {});
 }
 
 BOOST_AUTO_TEST_SUITE_END()
