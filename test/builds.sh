@@ -42,20 +42,20 @@ echo '#include <boost/asio/impl/src.hpp>' >"$asio"
 
 # compile <compiler> <standard> <argument>...
 compile() {
-  "$1" "-std=$2" "${warnings[@]}" "${includes[@]}" -Isrc -pthread "${@:3}" -lfmt
+  "$1" "-std=$2" "${warnings[@]}" "${includes[@]}" -Isrc -pthread "${@:3}"
 }
 
 # program <compiler> <standard> <argument>...: the library in one with its user.
 program() {
-  compile "$@" "$library" test/builds/everything.cpp -o "$result"
+  compile "$@" "$library" test/builds/everything.cpp -o "$result" -lfmt
   "$result"
 }
 
 # shared <compiler> <standard> <argument>...: fails to link where an ASIO_WHEEL_EXPORT is missing.
 shared() {
   local flags=(-fPIC -fvisibility=hidden -fvisibility-inlines-hidden -DASIO_WHEEL_SHARED)
-  compile "$@" "${flags[@]}" -DASIO_WHEEL_BUILDING -shared "$library" -o "$result.so"
-  compile "$@" "${flags[@]}" test/builds/everything.cpp "$result.so" -o "$result"
+  compile "$@" "${flags[@]}" -DASIO_WHEEL_BUILDING -shared "$library" -o "$result.so" -lfmt
+  compile "$@" "${flags[@]}" test/builds/everything.cpp "$result.so" -o "$result" -lfmt
   "$result"
 }
 
