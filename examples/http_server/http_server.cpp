@@ -11,13 +11,13 @@
 #include <asio_wheel.hpp>
 #include <boost/asio.hpp>
 
-#include <algorithm>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
