@@ -18,7 +18,8 @@ ask() {
 contend() {
   local name=$1
   shift
-  start "$name" "$programs/lock_watchdog" --port "$port" --name lock --lease "$lease" --retry 20 "$@"
+  start "$name" "$programs/lock_watchdog" --port "$port" --name lock --lease "$lease" \
+    --retry 20 "$@"
 }
 
 # wait_for <text> <log> <ms>: until the log has the text; prints how many ms that took.
@@ -33,28 +34,28 @@ wait_for() {
   echo $(((now - begin) / 1000))
 }
 
-lease=600
+lease=1500
 say "a holder that lives keeps the lock for longer than its lease"
-contend victim --hold 60000
+contend victim --hold 60000 --rounds 1
 victim=$started
-wait_for 'has the lock, fence 1' victim 2000 >/dev/null
+wait_for 'has the lock, fence 1' victim 5000 >/dev/null
 contend second --hold 100 --rounds 4
 second=$started
 contend third --hold 100 --rounds 4
 third=$started
-sleep 1.5
+sleep 2.5
 [[ $(ask get lock:fence) == 1 ]] || fail "the lock had another owner while the first one lived"
 
 say "one that is killed loses it after one lease"
 kill -KILL "$victim"
 killed=${EPOCHREALTIME/./}
 until [[ $(ask get lock:fence) != 1 ]]; do
-  ((${EPOCHREALTIME/./} - killed < 5000000)) || fail "nobody got the lock of the killed holder"
+  ((${EPOCHREALTIME/./} - killed < 9000000)) || fail "nobody got the lock of the killed holder"
   sleep 0.01
 done
 gap=$(((${EPOCHREALTIME/./} - killed) / 1000))
 say "the next one had the lock $gap ms later"
-((gap <= lease + 300)) || fail "the lease is $lease ms"
+((gap <= lease + 700)) || fail "the lease is $lease ms"
 wait "$second" || fail "the second ended with status $?"
 wait "$third" || fail "the third ended with status $?"
 
@@ -68,23 +69,23 @@ sort -n -c "$work/fences" || fail "two had the lock at the same time"
 say "one that is suspended finds out that it lost the lock"
 contend sleeper --hold 60000 --rounds 1
 sleeper=$started
-wait_for 'has the lock, fence 10' sleeper 2000 >/dev/null
+wait_for 'has the lock, fence 10' sleeper 5000 >/dev/null
 kill -STOP "$sleeper"
 contend next --hold 100 --rounds 1
 next=$started
 wait "$next" || fail "the next one ended with status $?"
 kill -CONT "$sleeper"
-wait_for 'lost it' sleeper 2000 >/dev/null
 status=0
-stop "$sleeper" || status=$?
+wait "$sleeper" || status=$?
 ((status == 1)) || fail "a lost lock ends with status $status"
-grep -q ' 0 refused; lost the lock 1 times' "$work/sleeper.log" || fail "wrote after it lost the lock"
+grep -q ' 0 refused; lost the lock 1 times' "$work/sleeper.log" ||
+  fail "wrote after it lost the lock"
 [[ $(ask lindex lock:work -1) == 11 ]] || fail "the last write is not the last owner's"
 
 say "SIGTERM releases the lock"
 contend polite --hold 60000
 polite=$started
-wait_for 'has the lock' polite 2000 >/dev/null
+wait_for 'has the lock' polite 5000 >/dev/null
 stop "$polite" || fail "SIGTERM ends with status $?"
 [[ $(ask exists lock) == 0 ]] || fail "the lock was not released"
 

@@ -79,15 +79,15 @@ stop_proxy half_close_proxy
 
 say "who says nothing, takes nothing or does not answer is given up in time"
 start_redis 1
-start_proxy timeouts_proxy "$redis_port" --idle-timeout 300 --connect-timeout 300
+start_proxy timeouts_proxy "$redis_port" --idle-timeout 500 --connect-timeout 300
 # Each is closed by the proxy, or the time limit strikes.
 timeout 5 bash -c "cat <'/dev/tcp/127.0.0.1/$port'" || fail "an idle connection was not closed"
 redis-cli -p "$redis_port" set big "$(printf '%0100000d' 0)" >/dev/null
-# Asks for 100 MB and reads none of it.
+# Asks for 30 MB and reads none of it.
 perl -MIO::Socket::INET -e '
   my $socket = IO::Socket::INET->new("127.0.0.1:'"$port"'") or die;
-  print $socket "GET big\r\n" x 1000;
-  sleep 1;'
+  print $socket "GET big\r\n" x 300;
+  sleep 2;'
 kill -STOP "$redis"
 # It accepts nothing any more: two connections fit into its queue, and are idle then.
 clients=()
