@@ -5,18 +5,18 @@ programs=$1
 # shellcheck source-path=SCRIPTDIR source=../peers.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../peers.sh"
 
-load=(--connections 200 --silent 10 --rate 1000 --deadline 100)
+load=(--connections 100 --silent 10 --rate 300 --deadline 100)
 
 for timer in wheel steady; do
   # A machine that is busy with other tests may well be away for a second.
-  start "$timer" "$programs/rpc_server" --port 0 --timer "$timer" --idle-timeout 2000 --heartbeat 200
+  start "$timer" "$programs/rpc_server" --port 0 --timer "$timer" --idle-timeout 2000 --heartbeat 500
   declare "$timer=$started"
   declare "${timer}_port=$(port_of "$timer" "$started")"
 done
 
 say "on the wheel, then on steady_timer, side by side"
 "$programs/rpc_client" "${load[@]}" --duration 3.5 --port "${wheel_port:?}" \
-  --compare-with "${steady_port:?}" >"$work/compare.log"
+  --compare-with "${steady_port:?}" >"$work/compare.log" || fail "a run was disturbed"
 cat "$work/compare.log"
 (($(grep -c '^The figures add up' "$work/compare.log") == 2)) || fail "the figures do not add up"
 grep -Eq '^  dropped as idle( +10){4}$' "$work/compare.log" || fail "silent connections live on"
@@ -29,7 +29,8 @@ for ((tries = 0; tries < 100; ++tries)); do
   ! grep -q ' calls, ' "$work/interrupted.log" || break
   sleep 0.1
 done
-stop "$started" || fail "the client fails when it is interrupted"
+# 1: a server that has not had time to accept all connections is a disturbance, and reported.
+stop "$started" || (($? == 1)) || fail "the client fails when it is interrupted"
 grep -q '^The figures add up' "$work/interrupted.log" || fail "it does not sum up"
 
 say "servers end with their sessions open"

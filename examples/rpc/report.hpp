@@ -224,8 +224,9 @@ private:
     const std::uint64_t answers = c.all_answers();
     expect(all_in ? s.answers == answers : s.answers >= answers,
            "{} answers came, but the server sent {}", answers, s.answers);
-    expect(s.heartbeats >= c.heartbeats, "{} heartbeats were answered, but the server answered {}",
-           c.heartbeats, s.heartbeats);
+    // A ping may have followed the question for the server's figures.
+    expect(s.heartbeats + 1 >= c.heartbeats,
+           "{} heartbeats were answered, but the server answered {}", c.heartbeats, s.heartbeats);
     // It may drop a silent connection at the same moment as the client closes it.
     expect(s.idle_drops >= c.idle_drops && s.idle_drops <= c.silent + c.lost,
            "{} connections were dropped as idle, but the server dropped {}", c.idle_drops,
