@@ -13,8 +13,9 @@ fuzz_service with Clang 16 under AddressSanitizer and UndefinedBehaviorSanitizer
 N seconds (60) on test/fuzz/corpus and on what earlier runs have found, which is in
 build/fuzz/found. Prints how many scripts each has played and its findings; fails if there are any.
 
---keep: then replaces the corpus by the smallest set of files that covers as much as it and what
-was found.
+--keep: then replaces the corpus by the few files that cover as much as it and what was found.
+
+To see what a finding does: ASIO_WHEEL_MODEL_ALOUD=1 build/fuzz/test/fuzz/fuzz_wheel <file>
 EOF
 }
 
@@ -53,7 +54,8 @@ for what in wheel service; do
   if [[ $keep ]]; then
     rm -rf "build/fuzz/merged/$what"
     mkdir -p "build/fuzz/merged/$what"
-    "$fuzzer" -merge=1 "build/fuzz/merged/$what" "$corpus" "$found" >>"$log" 2>&1 </dev/null
+    # By edges, not by how often each is taken, which would keep hundreds of files.
+    "$fuzzer" -set_cover_merge=1 -use_counters=0 "build/fuzz/merged/$what" "$corpus" "$found" >>"$log" 2>&1 </dev/null
     rm -f "$corpus"/*
     cp "build/fuzz/merged/$what"/* "$corpus"
   fi
