@@ -146,7 +146,7 @@ BOOST_AUTO_TEST_CASE(may_have_a_service_whose_timers_are_in_handlers_of_the_whee
     auto timer = std::make_shared<wheel_timer>(*h.wheel, 1h);
     h.guest->timer.emplace(*h.wheel, 1h);
     h.guest->timer->async_wait([timer, u = uncalled(h.life)](error_code) { u(); });
-    timer->async_wait([g = h.guest, u = uncalled(h.life)](error_code) { u(); });
+    timer->async_wait([u = uncalled(h.life)](error_code) { u(); });
     h.guest->at_shutdown = [weak = std::weak_ptr(timer), u = uncalled(h.life)] {
       if (const auto t = weak.lock()) t->cancel();
     };

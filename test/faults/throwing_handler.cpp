@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(leaves_run_of_one_thread_and_the_others_go_on)
   }
   std::vector<std::thread> threads;
   for (int t = 0; t < 3; ++t)
-    threads.emplace_back([&] { thrown += run_through_exceptions(c.context); });
+    threads.emplace_back([&] { thrown += support::count_exceptions(c.context); });
   for (auto& thread : threads) thread.join();
   BOOST_TEST(called == many);
   BOOST_TEST(thrown == many / 10);

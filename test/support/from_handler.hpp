@@ -12,13 +12,14 @@ struct from_handler : std::runtime_error {
   from_handler() : std::runtime_error("from a handler") {}
 };
 
-/// Runs a context to its end, through all exceptions. How many left run().
-inline int run_through_exceptions(boost::asio::io_context& context)
+/// Runs a context through all exceptions, until it is out of work. How many left run(). Several
+/// threads may do so.
+inline int count_exceptions(boost::asio::io_context& context)
 {
   int thrown = 0;
   for (;;) {
     try {
-      run_to_end(context);
+      context.run_for(patience);
       return thrown;
     } catch (const from_handler&) {
       ++thrown;
@@ -26,6 +27,15 @@ inline int run_through_exceptions(boost::asio::io_context& context)
       ++thrown;
     }
   }
+}
+
+/// The same for a context that may have been out of work before.
+inline int run_through_exceptions(boost::asio::io_context& context)
+{
+  context.restart();
+  const int thrown = count_exceptions(context);
+  run_to_end(context);
+  return thrown;
 }
 
 }  // namespace support
