@@ -140,7 +140,7 @@ struct forgetful_executor {
   {
     return *this;
   }
-  friend bool operator==(const forgetful_executor&, const forgetful_executor&) = default;
+  bool operator==(const forgetful_executor&) const = default;
 };
 
 }  // namespace
