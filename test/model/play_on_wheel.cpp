@@ -210,7 +210,8 @@ private:
     const tick unneeded = wheel_.erase(e);
     expect(wheel_.next_tick() == before || unneeded == before,
            "erase() kept to itself that next_tick() moved");
-    expect(!wheel_.empty() || unneeded != no_tick, "erase() kept to itself that the wheel is empty");
+    expect(!wheel_.empty() || unneeded != no_tick,
+           "erase() kept to itself that the wheel is empty");
   }
 
   void advance(tick to)
