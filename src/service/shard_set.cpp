@@ -63,6 +63,8 @@ shard_set::shard_set(const asio::any_io_executor& ex, const wheel_options& optio
     shards_.push_back(std::make_unique<shard>(*this, geometry_of(options_)));
 }
 
+shard_set::~shard_set() = default;
+
 shard& shard_set::local() noexcept
 {
   return *shards_[this_thread_number() & (shards_.size() - 1)];

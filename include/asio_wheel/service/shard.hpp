@@ -1,6 +1,7 @@
 // L2 service: a lock, a wheel and the counters of what went through it.
 #pragma once
 
+#include <asio_wheel/ground/export.hpp>
 #include <asio_wheel/ground/spin_lock.hpp>
 #include <asio_wheel/service/batch.hpp>
 #include <asio_wheel/service/huge_pages.hpp>
@@ -128,7 +129,7 @@ public:
 
   /// Tells the driver about the slots that waits were withdrawn from, unless waits that were filed
   /// since are to be woken for no later. Takes the lock, if there is anything to tell.
-  [[gnu::noinline]] void tell_driver() noexcept;
+  [[gnu::noinline]] ASIO_WHEEL_EXPORT void tell_driver() noexcept;
 
 private:
   friend class shard_section;

@@ -26,6 +26,7 @@ namespace asio_wheel {
 class ASIO_WHEEL_EXPORT shard_set : public boost::intrusive_ref_counter<shard_set> {
 public:
   shard_set(const asio::any_io_executor& ex, const wheel_options& options);
+  ~shard_set();  // not in every user's code: what it takes apart is hidden in a shared library
 
   [[nodiscard]] const wheel_options& options() const noexcept { return options_; }
   [[nodiscard]] const wheel_clock& clock() const noexcept { return clock_; }

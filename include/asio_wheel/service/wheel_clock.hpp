@@ -2,6 +2,7 @@
 #pragma once
 
 #include <asio_wheel/ground/divider.hpp>
+#include <asio_wheel/ground/export.hpp>
 #include <asio_wheel/ground/tick.hpp>
 #include <asio_wheel/service/wheel_options.hpp>
 
@@ -46,7 +47,7 @@ public:
   }
 
   /// Blocks the thread for a while, and for no longer than until `deadline`.
-  void sleep_towards(time_point deadline) const;
+  ASIO_WHEEL_EXPORT void sleep_towards(time_point deadline) const;
 
   /// Where a delay begins: a reading that is not before now(), and after it by no more than the
   /// coarse clock's grain.
