@@ -85,18 +85,12 @@ Waits three times at once: with a callback, a future and a coroutine. Ctrl-C can
 
 int main(int argc, char** argv)
 {
-  try {
+  return rpc::run_program("first_timer", [&] {
     int delay = 250;
     rpc::po::options_description options("Options", 100);
     options.add_options()("delay", rpc::ranged(delay, "delay", 0, 3'600'000, "ms"),
                           "how long to wait");
     if (rpc::parse_command_line(argc, argv, intro, options)) run(milliseconds(delay));
     return EXIT_SUCCESS;
-  } catch (const rpc::po::error& e) {
-    fmt::print(stderr, "first_timer: {}\nfirst_timer --help lists the options.\n", e.what());
-    return 2;
-  } catch (const std::exception& e) {
-    fmt::print(stderr, "first_timer: {}\n", e.what());
-    return EXIT_FAILURE;
-  }
+  });
 }

@@ -198,16 +198,10 @@ bool run(const settings& s)
 
 int main(int argc, char** argv)
 {
-  try {
+  return rpc::run_program("lock_watchdog", [&] {
     std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // others wait for what it says
     settings s;
     if (!read_settings(argc, argv, s)) return EXIT_SUCCESS;
     return run(s) ? EXIT_SUCCESS : EXIT_FAILURE;
-  } catch (const po::error& e) {
-    fmt::print(stderr, "lock_watchdog: {}\nlock_watchdog --help lists the options.\n", e.what());
-    return 2;
-  } catch (const std::exception& e) {
-    fmt::print(stderr, "lock_watchdog: {}\n", e.what());
-    return EXIT_FAILURE;
-  }
+  });
 }

@@ -234,16 +234,10 @@ bool run(const settings& s)
 
 int main(int argc, char** argv)
 {
-  try {
+  return rpc::run_program("retry_backoff", [&] {
     std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // to be watched, through a pipe as well
     settings s;
     if (!read_settings(argc, argv, s)) return EXIT_SUCCESS;
     return run(s) ? EXIT_SUCCESS : EXIT_FAILURE;
-  } catch (const po::error& e) {
-    fmt::print(stderr, "retry_backoff: {}\nretry_backoff --help lists the options.\n", e.what());
-    return 2;
-  } catch (const std::exception& e) {
-    fmt::print(stderr, "retry_backoff: {}\n", e.what());
-    return EXIT_FAILURE;
-  }
+  });
 }

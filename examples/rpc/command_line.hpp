@@ -7,9 +7,10 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
+#include <exception>
 #include <sstream>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -69,6 +70,22 @@ inline bool parse_command_line(int argc, char** argv, std::string_view intro,
   }
   po::notify(values);
   return true;
+}
+
+/// What a program does, as its main(): says what is wrong, and with what the exit status is then: 2
+/// for the command line, else 1. `body()` returns it if nothing is.
+template <class Body>
+int run_program(std::string_view name, Body body)
+{
+  try {
+    return body();
+  } catch (const po::error& e) {
+    fmt::print(stderr, "{0}: {1}\n{0} --help lists the options.\n", name, e.what());
+    return 2;
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "{}: {}\n", name, e.what());
+    return EXIT_FAILURE;
+  }
 }
 
 /// Raises the limit of open files to `wanted`, or as far as it goes, and returns what it is then.

@@ -420,15 +420,9 @@ bool run(settings s)
 
 int main(int argc, char** argv)
 {
-  try {
+  return rpc::run_program("rpc_client", [&] {
     rpc::settings s;
     if (!rpc::read_settings(argc, argv, s)) return EXIT_SUCCESS;
     return rpc::run(s) ? EXIT_SUCCESS : EXIT_FAILURE;
-  } catch (const rpc::po::error& e) {
-    fmt::print(stderr, "rpc_client: {}\nrpc_client --help lists the options.\n", e.what());
-    return 2;
-  } catch (const std::exception& e) {
-    fmt::print(stderr, "rpc_client: {}\n", e.what());
-    return EXIT_FAILURE;
-  }
+  });
 }

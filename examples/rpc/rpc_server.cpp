@@ -350,16 +350,10 @@ bool serve(const settings& s)
 
 int main(int argc, char** argv)
 {
-  try {
+  return rpc::run_program("rpc_server", [&] {
     rpc::settings s;
     if (!rpc::read_settings(argc, argv, s)) return EXIT_SUCCESS;
     const auto serve = [&]<class Timers>() { return rpc::serve<Timers>(s); };
     return rpc::with_timers(s.timer, serve) ? EXIT_SUCCESS : EXIT_FAILURE;
-  } catch (const rpc::po::error& e) {
-    fmt::print(stderr, "rpc_server: {}\nrpc_server --help lists the options.\n", e.what());
-    return 2;
-  } catch (const std::exception& e) {
-    fmt::print(stderr, "rpc_server: {}\n", e.what());
-    return EXIT_FAILURE;
-  }
+  });
 }

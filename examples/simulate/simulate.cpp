@@ -184,7 +184,7 @@ bool read_settings(int argc, char** argv, settings& s, std::string& json)
 int main(int argc, char** argv)
 {
   using namespace simulate;
-  try {
+  return rpc::run_program("simulate", [&] {
     settings s;
     std::string json;
     if (!read_settings(argc, argv, s, json)) return EXIT_SUCCESS;
@@ -197,11 +197,5 @@ int main(int argc, char** argv)
       fmt::print(stderr, "simulate: the figures do not add up: {}.\n", sentence);
     if (!json.empty()) write_json(json, s, r);
     return errors.empty() ? EXIT_SUCCESS : EXIT_FAILURE;
-  } catch (const po::error& e) {
-    fmt::print(stderr, "simulate: {}\nsimulate --help lists the options.\n", e.what());
-    return 2;
-  } catch (const std::exception& e) {
-    fmt::print(stderr, "simulate: {}\n", e.what());
-    return EXIT_FAILURE;
-  }
+  });
 }

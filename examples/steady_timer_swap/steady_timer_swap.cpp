@@ -118,25 +118,20 @@ average; all that expires in a tick costs one wake-up; and a wait costs less to 
 int main(int argc, char** argv)
 {
   using namespace swap_timers;
-  try {
-    settings s;
-    rpc::po::options_description options("Options", 100);
-    auto add = options.add_options();
-    add("timers", rpc::ranged(s.timers, "timers", 1, 400, "n"),
-        "connections, producers and timers, one after the other");
-    add("seconds", rpc::ranged(s.seconds, "seconds", 0.1, 60.0, "s"),
-        "how long the timers tick; as much of the rest");
-    if (!rpc::parse_command_line(argc, argv, intro, options)) return EXIT_SUCCESS;
-    const bool good = compare<deadlines>(s) && compare<conditions>(s) && compare<periods>(s);
-    return good ? EXIT_SUCCESS : EXIT_FAILURE;
-  } catch (interrupted) {
-    return EXIT_SUCCESS;
-  } catch (const rpc::po::error& e) {
-    fmt::print(stderr, "steady_timer_swap: {}\nsteady_timer_swap --help lists the options.\n",
-               e.what());
-    return 2;
-  } catch (const std::exception& e) {
-    fmt::print(stderr, "steady_timer_swap: {}\n", e.what());
-    return EXIT_FAILURE;
-  }
+  return rpc::run_program("steady_timer_swap", [&] {
+    try {
+      settings s;
+      rpc::po::options_description options("Options", 100);
+      auto add = options.add_options();
+      add("timers", rpc::ranged(s.timers, "timers", 1, 400, "n"),
+          "connections, producers and timers, one after the other");
+      add("seconds", rpc::ranged(s.seconds, "seconds", 0.1, 60.0, "s"),
+          "how long the timers tick; as much of the rest");
+      if (!rpc::parse_command_line(argc, argv, intro, options)) return EXIT_SUCCESS;
+      const bool good = compare<deadlines>(s) && compare<conditions>(s) && compare<periods>(s);
+      return good ? EXIT_SUCCESS : EXIT_FAILURE;
+    } catch (interrupted) {
+      return EXIT_SUCCESS;
+    }
+  });
 }

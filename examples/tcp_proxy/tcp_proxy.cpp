@@ -168,16 +168,10 @@ void run_as_set(const settings& s)
 
 int main(int argc, char** argv)
 {
-  try {
+  return rpc::run_program("tcp_proxy", [&] {
     proxy::settings s;
     if (!proxy::read_settings(argc, argv, s)) return EXIT_SUCCESS;
     proxy::run_as_set(s);
     return EXIT_SUCCESS;
-  } catch (const proxy::po::error& e) {
-    fmt::print(stderr, "tcp_proxy: {}\ntcp_proxy --help lists the options.\n", e.what());
-    return 2;
-  } catch (const std::exception& e) {
-    fmt::print(stderr, "tcp_proxy: {}\n", e.what());
-    return EXIT_FAILURE;
-  }
+  });
 }
