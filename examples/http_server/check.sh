@@ -21,7 +21,7 @@ head -c 100000 /dev/zero >"$work/too_long"
 # serve <option...>: starts the server with short deadlines, and sets $server and $url.
 serve() {
   start http_server "$programs/http_server" --root "$site" --port 0 --header-timeout 1000 \
-    --body-timeout 1000 --write-timeout 1000 --idle-timeout 1500 --max-connections 600 "$@"
+    --body-timeout 1000 --write-timeout 1000 --idle-timeout 1500 --max-connections 300 "$@"
   server=$started
   port=$(port_of http_server "$server")
   url=http://127.0.0.1:$port
@@ -83,7 +83,8 @@ check_load() {
   wrk -t 1 -c 20 -d "$1" --timeout 5s "$url/" >"$work/wrk.log" || fail "wrk failed"
   ! grep -E 'Non-2xx|Socket errors' "$work/wrk.log" || fail "wrk was not served"
   [[ $(<"$work/wrk.log") =~ ([0-9]+)' requests in' ]] || fail "wrk says nothing"
-  ((BASH_REMATCH[1] > 100)) || fail "wrk had only ${BASH_REMATCH[1]} requests answered"
+  # At least once for each connection: sanitizers on a busy machine are slow.
+  ((BASH_REMATCH[1] >= 20)) || fail "wrk had only ${BASH_REMATCH[1]} requests answered"
   say "wrk: $(awk '/Requests.sec/ { print $2 }' "$work/wrk.log") requests per second"
 }
 
@@ -107,11 +108,12 @@ check_attack() {
 
 # check_end: the server's memory, which its limits bound, and its end on a signal.
 check_end() {
-  local peak
+  local peak reserved
   peak=$(awk '/VmHWM/ { print $2 }' "/proc/$server/status")
+  reserved=$(awk '/VmPeak/ { print $2 }' "/proc/$server/status")
   say "peak memory of the server: $peak KiB"
-  # Connections take some 10 KiB each. Sanitizers need more.
-  grep -q 'libasan\|libtsan' "/proc/$server/maps" || ((peak < 40000)) || fail "that is too much"
+  # A connection takes some 10 KiB. Sanitizers, which reserve terabytes, need more.
+  ((peak < 20000 || reserved > 1000000000)) || fail "that is too much"
   stop "$server" || fail "http_server does not end well: $?"
   say "$(tail -n 1 "$work/http_server.log")"
 }
@@ -120,15 +122,15 @@ for timer in wheel steady; do
   say "deadlines on $timer"
   serve --timer "$timer"
   check_pages
-  # A second is a lot of time for a deadline to be late, but not on a machine that does much else.
+  # Four seconds of grace, for a machine that has much else to do.
   check_attack 2 \
-    "--method silent --connections 100 --within 2500" \
-    "--method header --connections 100 --within 2500" \
-    "--method body --path /echo --connections 100 --within 2500" \
-    "--method idle --connections 100 --within 3000" \
-    "--method unread --path /big --connections 50 --within 2500" \
-    "--method sip --path /big --connections 50 --within 2500"
-  [[ $(figure 'timed out') == 'header 200  body 100  write 100  idle 100' ]] ||
+    "--method silent --connections 50 --within 5000" \
+    "--method header --connections 50 --within 5000" \
+    "--method body --path /echo --connections 50 --within 5000" \
+    "--method idle --connections 50 --within 5500" \
+    "--method unread --path /big --connections 20 --within 5000" \
+    "--method sip --path /big --connections 20 --within 5000"
+  [[ $(figure 'timed out') == 'header 100  body 50  write 40  idle 50' ]] ||
     fail "deadlines missed what should be theirs: $(figure 'timed out')"
   [[ $(figure evicted) == 0 ]] || fail "somebody gave way without need"
   check_end
@@ -136,8 +138,8 @@ done
 
 say "more connections than there are places"
 serve
-check_attack 1 "--method silent --connections 2000 --within 2500 --again 1"
-(($(figure evicted) > 1000)) || fail "a flood went unnoticed"
+check_attack 1 "--method silent --connections 1000 --within 5000 --again 1"
+(($(figure evicted) > 500)) || fail "a flood went unnoticed"
 check_end
 
 status=0

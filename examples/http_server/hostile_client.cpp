@@ -90,8 +90,9 @@ public:
     // One after the other, since the server's backlog has an end. An attack that goes on and on
     // has its rush later.
     for (int i = 0; i != settings_.connections; ++i) {
-      tcp::socket socket(context_);
-      co_await socket.async_connect(server_, asio::use_awaitable);
+      error_code ec;
+      tcp::socket socket = co_await connect(ec);
+      if (ec) throw boost::system::system_error(ec, "cannot connect");
       asio::co_spawn(context_, keep_on(std::move(socket)), [this](std::exception_ptr thrown) {
         if (thrown) std::rethrow_exception(thrown);
         if (--left_ == 0) signals_.cancel();
@@ -118,14 +119,23 @@ public:
   }
 
 private:
+  asio::awaitable<tcp::socket> connect(error_code& ec)
+  {
+    tcp::socket socket(context_, server_.protocol());
+    // Who does not read wants the server to have to keep the answer.
+    if (settings_.how->to_answers != answers::read)
+      socket.set_option(tcp::socket::receive_buffer_size(4096));
+    co_await socket.async_connect(server_, asio::redirect_error(asio::use_awaitable, ec));
+    co_return socket;
+  }
+
   asio::awaitable<void> keep_on(tcp::socket socket)
   {
     while (true) {
       if (socket.is_open()) co_await hold(socket);
       if (clock::now() >= end_) co_return;
       error_code ec;
-      socket = tcp::socket(context_);
-      co_await socket.async_connect(server_, asio::redirect_error(asio::use_awaitable, ec));
+      socket = co_await connect(ec);
       if (!ec) continue;
       ++refused_;
       socket.close(ec);

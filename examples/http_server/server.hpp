@@ -21,7 +21,7 @@
 #include <cstdio>
 #include <exception>
 #include <memory>
-#include <optional>
+#include <stdexcept>
 #include <utility>
 
 namespace web {
@@ -34,16 +34,10 @@ public:
     : settings_(s),
       context_(context),
       wheel_(asio_wheel::use_wheel(context)),
-      acceptor_(context, tcp::endpoint(asio::ip::make_address(s.address),
-                                       static_cast<std::uint16_t>(s.port))),
+      acceptor_(listen(context, s)),
       site_(
         s, counters_, [this] { return sessions_.size(); }, wheel_)
-  {
-    // Accepted sockets inherit it. Left to itself, the kernel keeps megabytes for each client that
-    // does not read.
-    acceptor_.set_option(tcp::socket::send_buffer_size(64 * 1024));
-    acceptor_.non_blocking(true);
-  }
+  {}
   ~server() { sessions_.clear(); }  // the context may have some left
 
   tcp::endpoint endpoint() const { return acceptor_.local_endpoint(); }
@@ -66,6 +60,22 @@ public:
 
 private:
   class session;
+
+  static tcp::acceptor listen(asio::io_context& context, const settings& s)
+  {
+    const auto port = static_cast<std::uint16_t>(s.port);
+    try {
+      tcp::acceptor acceptor(context, {asio::ip::make_address(s.address), port});
+      // Accepted sockets inherit it. Left to itself, the kernel keeps megabytes for each client
+      // that does not read.
+      acceptor.set_option(tcp::socket::send_buffer_size(64 * 1024));
+      acceptor.non_blocking(true);
+      return acceptor;
+    } catch (const boost::system::system_error& e) {
+      throw std::runtime_error(
+        fmt::format("cannot listen on {}, port {}: {}", s.address, port, e.code().message()));
+    }
+  }
 
   asio::awaitable<void> accept()
   {
