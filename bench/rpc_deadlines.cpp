@@ -14,6 +14,7 @@
 //   valgrind --tool=callgrind --callgrind-out-file=/dev/null rpc_deadlines --timer or --calls 12000
 #include "../examples/rpc/client.hpp"
 #include "../examples/rpc/command_line.hpp"
+#include "../examples/rpc/timers.hpp"
 
 #include <asio_wheel.hpp>
 #include <boost/asio.hpp>
@@ -44,6 +45,8 @@ using boost::system::error_code;
 
 constexpr std::chrono::seconds deadline{5};
 
+using client_on_wheel = rpc::client<rpc::wheel_timers>;
+
 struct settings {
   std::string timer = "none";
   std::uint64_t calls = 100'000;
@@ -52,7 +55,7 @@ struct settings {
 
 // One end of a connection of the client's, and the timer that it may have.
 struct caller {
-  std::shared_ptr<rpc::client> client;
+  std::shared_ptr<client_on_wheel> client;
   asio::steady_timer timer;
   asio_wheel::wheel_timer_service& wheel;
 
@@ -109,12 +112,12 @@ const std::map<std::string_view, timed_call> timed_calls{{"none", none},
 
 asio::awaitable<void> echo(rpc::tcp::socket socket)
 {
-  const auto c = std::make_shared<rpc::connection>(std::move(socket));
+  const auto c = std::make_shared<rpc::connection<asio_wheel::wheel_timer>>(std::move(socket));
   while (co_await c->read_some())
     while (const auto f = c->next_frame()) c->send(rpc::kind::answer, f->id, f->payload);
 }
 
-asio::awaitable<void> call(std::shared_ptr<rpc::client> client, const timed_call& timed,
+asio::awaitable<void> call(std::shared_ptr<client_on_wheel> client, const timed_call& timed,
                            std::uint64_t times)
 {
   const auto executor = co_await asio::this_coro::executor;
@@ -138,7 +141,7 @@ void run(const settings& s)
   for (std::uint64_t i = 0; i < connections; ++i) {
     rpc::tcp::socket socket(context);
     socket.connect(acceptor.local_endpoint());
-    const auto client = std::make_shared<rpc::client>(std::move(socket), notes);
+    const auto client = std::make_shared<client_on_wheel>(std::move(socket), notes);
     asio::co_spawn(context, echo(acceptor.accept()), rpc::rethrow);
     asio::co_spawn(
       context, [client] { return client->listen(); }, rpc::rethrow);

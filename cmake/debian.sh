@@ -1,12 +1,13 @@
-# Shell functions that install what a build needs on Debian 12; sourced by test/run.sh and
-# examples/run_rpc.sh.
+# Shell functions that install what a build needs on Debian 12; sourced by the scripts in test and
+# examples.
 # shellcheck shell=bash disable=SC2034
 
 build_packages=(g++ cmake ninja-build libboost1.81-dev libboost-test1.81-dev
-  libboost-program-options1.81-dev libfmt-dev)
+  libboost-program-options1.81-dev libfmt-dev pkg-config)
 # What the examples are checked against: real servers, real load.
-peer_packages=(redis-server wrk nginx-light curl)
+peer_packages=(redis-server wrk nginx-light curl python3)
 clang_packages=(clang-16 libclang-rt-16-dev)
+check_packages=(git clang-format-14 clang-tidy-16 doxygen python3-minimal "${build_packages[@]}")
 
 say() {
   printf '== %s\n' "$*"

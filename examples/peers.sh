@@ -27,7 +27,7 @@ needs() {
 start() {
   local name=$1
   shift
-  : >"$work/$name.log" # here and now, so that port_of reads nothing of an earlier one
+  : >"$work/$name.log" # what one of the same name said before is not its word
   "$@" </dev/null >"$work/$name.log" 2>&1 &
   started=$!
   peers+=("$started")
@@ -61,11 +61,12 @@ port_of() {
   fail "$1 did not start"
 }
 
-# free_port: one that nobody listens on, for peers that cannot choose their own.
+# free_port: one that nobody listens on, for peers that cannot choose their own. It is below those
+# that the system gives to connections.
 free_port() {
   local port
   while true; do
-    port=$((20000 + RANDOM % 20000))
+    port=$((10000 + RANDOM % 20000))
     (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null || break
   done
   echo "$port"

@@ -6,19 +6,28 @@ source cmake/debian.sh
 
 usage() {
   cat <<'END'
-Usage: examples/run_rpc.sh [client option...]
+Usage: examples/run_rpc.sh [--timer=wheel|steady | --compare] [client option...]
 
 Installs the packages that are missing (Debian 12; with sudo unless you are root; asks nothing),
 builds rpc_server and rpc_client, starts the server on a free port of 127.0.0.1 and the client
 against it, and stops the server when the client is done or on Ctrl-C. The options go to the
 client; the exit status is the client's. `examples/run_rpc.sh --client-help` lists them.
+
+  --timer    what all timeouts of server and client are on: the timing wheel, which is the default,
+             or Asio's steady_timer
+  --compare  the same load twice, on the wheel and on steady_timer, and both results side by side
 END
 }
 
+timers=(wheel)
+options=()
 for argument in "$@"; do
   case $argument in
     -h | --help) usage; exit ;;
     --client-help) set -- --help ;;
+    --compare) timers=(wheel steady) ;;
+    --timer=*) timers=("${argument#--timer=}") ;;
+    *) options+=("$argument") ;;
   esac
 done
 
@@ -31,7 +40,7 @@ if [[ ${1:-} == --help ]]; then
   exec "$programs/rpc_client" --help
 fi
 
-server='' client=''
+servers=() client=''
 server_log=$(mktemp)
 
 # stop <pid>: SIGTERM, and SIGKILL for who does not listen.
@@ -47,7 +56,10 @@ stop() {
 
 clean_up() {
   [[ -z $client ]] || stop "$client"
-  [[ -z $server ]] || stop "$server"
+  local server
+  for server in "${servers[@]}"; do
+    stop "$server"
+  done
   rm -f "$server_log"
 }
 trap clean_up EXIT
@@ -55,28 +67,40 @@ trap clean_up EXIT
 # Each in a process group of its own: Ctrl-C reaches this script alone, which tells the client, and
 # the server lives until the client has summed up.
 set -m
-"$programs/rpc_server" --port 0 </dev/null >"$server_log" 2>&1 &
-server=$!
 
-# The server chose the port itself, and prints it once it listens.
-port=''
-for ((tries = 0; tries < 100; ++tries)); do
-  if [[ $(<"$server_log") =~ 127\.0\.0\.1:([0-9]+) ]]; then
-    port=${BASH_REMATCH[1]}
-    break
+# start_server <timer>: sets $port.
+start_server() {
+  local tries
+  : >"$server_log" # or the port in there would be the last one's
+  "$programs/rpc_server" --port 0 --timer "$1" </dev/null >"$server_log" 2>&1 &
+  servers+=("$!")
+  # The server chooses the port itself, and prints it once it listens.
+  port=''
+  for ((tries = 0; tries < 100; ++tries)); do
+    if [[ $(<"$server_log") =~ 127\.0\.0\.1:([0-9]+) ]]; then
+      port=${BASH_REMATCH[1]}
+      break
+    fi
+    kill -0 "$!" 2>/dev/null || break
+    sleep 0.1
+  done
+  if [[ -z $port ]]; then
+    cat "$server_log" >&2
+    fail "rpc_server did not start"
   fi
-  kill -0 "$server" 2>/dev/null || break
-  sleep 0.1
-done
-if [[ -z $port ]]; then
-  cat "$server_log" >&2
-  fail "rpc_server did not start"
+  say "rpc_server on the $1 timer listens on 127.0.0.1:$port"
+}
+
+start_server "${timers[0]}"
+options+=(--timer "${timers[0]}" --port "$port")
+if ((${#timers[@]} == 2)); then
+  start_server "${timers[1]}"
+  options+=(--compare-with "$port")
 fi
-say "rpc_server listens on 127.0.0.1:$port"
 
 signalled=0
 trap 'signalled=1; [[ -z $client ]] || kill -INT "$client" 2>/dev/null || true' INT TERM HUP
-"$programs/rpc_client" --port "$port" "$@" </dev/null &
+"$programs/rpc_client" "${options[@]}" </dev/null &
 client=$!
 
 while true; do

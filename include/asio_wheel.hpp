@@ -1,4 +1,4 @@
-// asio_wheel: timeouts for Asio servers on a hashed, hierarchical timing wheel.
+// L3 roof: all of it but <asio_wheel/fmt.hpp>. Timeouts for Asio servers on a timing wheel.
 #pragma once
 
 #include <asio_wheel/cancel_after.hpp>

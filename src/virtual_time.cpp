@@ -4,6 +4,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/query.hpp>
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -23,6 +24,9 @@ std::function<void()> poll_context_of(const wheel_timer_service& wheel)
     context.poll();
   };
 }
+
+/// As far as the clock goes: time_point::max() never comes.
+constexpr time_point end_of_time = time_point::max() - duration{1};
 
 /// Puts the clock to rest on the way out, by an exception too.
 struct [[nodiscard]] clock_in_motion {
@@ -52,7 +56,8 @@ std::size_t virtual_time::advance(duration d)
 {
   const clock_in_motion motion{*shards_};
   const std::uint64_t before = shards_->stats().expired;
-  const time_point end = d > duration::zero() ? shards_->clock().deadline_after(d) : now();
+  const time_point end =
+    d > duration::zero() ? std::min(shards_->clock().deadline_after(d), end_of_time) : now();
   complete_until(end);
   shards_->move_clock(end);
   return static_cast<std::size_t>(shards_->stats().expired - before);

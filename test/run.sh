@@ -26,7 +26,7 @@ done
 ((${#presets[@]})) || presets=(release)
 
 packages=("${build_packages[@]}" "${peer_packages[@]}")
-[[ " ${presets[*]} " == *" clang-16 "* ]] && packages+=("${clang_packages[@]}")
+[[ " ${presets[*]} " =~ " clang-16 "|" asan-ubsan " ]] && packages+=("${clang_packages[@]}")
 install_packages "${packages[@]}"
 
 # ThreadSanitizer of GCC 12 gives up where the kernel spreads mappings over more bits than it knows.

@@ -248,15 +248,9 @@ bool run(const settings& s)
 
 int main(int argc, char** argv)
 {
-  try {
+  return rpc::run_program("hostile_client", [&] {
     hostile::settings s;
     if (!hostile::read_settings(argc, argv, s)) return EXIT_SUCCESS;
     return hostile::run(s) ? EXIT_SUCCESS : EXIT_FAILURE;
-  } catch (const hostile::po::error& e) {
-    fmt::print(stderr, "hostile_client: {}\nhostile_client --help lists the options.\n", e.what());
-    return 2;
-  } catch (const std::exception& e) {
-    fmt::print(stderr, "hostile_client: {}\n", e.what());
-    return EXIT_FAILURE;
-  }
+  });
 }

@@ -117,17 +117,11 @@ void serve(const settings& s)
 
 int main(int argc, char** argv)
 {
-  try {
+  return rpc::run_program("http_server", [&] {
     web::settings s;
     if (!web::read_settings(argc, argv, s)) return EXIT_SUCCESS;
     web::check_open_files(s);
     s.steady ? web::serve<web::steady_stream>(s) : web::serve<web::wheel_stream>(s);
     return EXIT_SUCCESS;
-  } catch (const web::po::error& e) {
-    fmt::print(stderr, "http_server: {}\nhttp_server --help lists the options.\n", e.what());
-    return 2;
-  } catch (const std::exception& e) {
-    fmt::print(stderr, "http_server: {}\n", e.what());
-    return EXIT_FAILURE;
-  }
+  });
 }

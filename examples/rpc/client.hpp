@@ -28,10 +28,11 @@ struct side_notes {
 };
 
 /// Not thread-safe: all of it runs on the connection's executor.
-class client : public std::enable_shared_from_this<client> {
+template <class Timers>
+class client : public std::enable_shared_from_this<client<Timers>> {
 public:
   client(tcp::socket socket, side_notes& notes)
-    : connection_(std::make_shared<connection>(std::move(socket))),
+    : connection_(std::make_shared<connection_type>(std::move(socket))),
       notes_(notes)
   {}
 
@@ -60,7 +61,7 @@ public:
   {
     heartbeat_.emplace(connection_->executor(), options);
     asio::co_spawn(
-      connection_->executor(), [self = shared_from_this()] { return self->beat(); }, rethrow);
+      connection_->executor(), [self = this->shared_from_this()] { return self->beat(); }, rethrow);
   }
 
   /// Calls the server.
@@ -85,6 +86,8 @@ public:
   }
 
 private:
+  using connection_type = connection<typename Timers::timer>;
+
   struct initiate_call {
     using executor_type = asio::any_io_executor;
 
@@ -158,9 +161,9 @@ private:
     }
   }
 
-  std::shared_ptr<connection> connection_;
+  std::shared_ptr<connection_type> connection_;
   side_notes& notes_;
-  std::optional<asio_wheel::heartbeat> heartbeat_;
+  std::optional<typename Timers::heartbeat> heartbeat_;
   std::unordered_map<std::uint64_t, asio::any_completion_handler<void(error_code, std::string)>>
     calls_;
   std::uint64_t last_id_ = 0;

@@ -1,4 +1,5 @@
-// What both programs ask of the outside: the command line, the limit of open files, the terminal.
+// What both programs ask of the outside: the command line, the limit of open files, the terminal,
+// what the process has cost so far.
 #pragma once
 
 #include <fmt/format.h>
@@ -6,10 +7,13 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <exception>
 #include <sstream>
-#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #if __has_include(<sys/resource.h>) && __has_include(<unistd.h>)
 #define RPC_HAS_POSIX 1
@@ -23,21 +27,27 @@ namespace rpc {
 
 namespace po = boost::program_options;
 
-/// An option with a default (what `target` holds) and a range; `unit` is shown by --help.
+/// Refuses the values of an option that are out of range.
 template <class Number>
-po::typed_value<Number>* ranged(Number& target, std::string name, Number lowest, Number highest,
-                                const char* unit)
+auto in_range(std::string name, Number lowest, Number highest)
 {
-  const auto in_range = [=](const Number& value) {
+  return [=](const Number& value) {
     // Written so that NaN is refused too.
     if (!(value >= lowest && value <= highest))
       throw po::error(
         fmt::format("--{} must be within {} and {}, not {}", name, lowest, highest, value));
   };
+}
+
+/// An option with a default (what `target` holds) and a range; `unit` is shown by --help.
+template <class Number>
+po::typed_value<Number>* ranged(Number& target, std::string name, Number lowest, Number highest,
+                                const char* unit)
+{
   return po::value(&target)
     ->value_name(unit)
     ->default_value(target, fmt::to_string(target))
-    ->notifier(in_range);
+    ->notifier(in_range(std::move(name), lowest, highest));
 }
 
 /// False if the program was only asked for help, which is then printed. Throws po::error.
@@ -60,6 +70,22 @@ inline bool parse_command_line(int argc, char** argv, std::string_view intro,
   }
   po::notify(values);
   return true;
+}
+
+/// What a program does, as its main(): says what is wrong, and with what the exit status is then: 2
+/// for the command line, else 1. `body()` returns it if nothing is.
+template <class Body>
+int run_program(std::string_view name, Body body)
+{
+  try {
+    return body();
+  } catch (const po::error& e) {
+    fmt::print(stderr, "{0}: {1}\n{0} --help lists the options.\n", name, e.what());
+    return 2;
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "{}: {}\n", name, e.what());
+    return EXIT_FAILURE;
+  }
 }
 
 /// Raises the limit of open files to `wanted`, or as far as it goes, and returns what it is then.
@@ -86,6 +112,25 @@ inline bool stderr_is_terminal()
   return isatty(STDERR_FILENO) != 0;
 #else
   return false;
+#endif
+}
+
+/// What the process has cost so far.
+struct usage {
+  std::uint64_t cpu_us = 0;
+  std::uint64_t wakeups = 0;  // voluntary context switches: it slept, and was woken
+};
+
+inline usage usage_so_far()
+{
+#if RPC_HAS_POSIX
+  rusage u{};
+  getrusage(RUSAGE_SELF, &u);
+  const auto us = [](const timeval& t) { return t.tv_sec * 1'000'000 + t.tv_usec; };
+  return {static_cast<std::uint64_t>(us(u.ru_utime) + us(u.ru_stime)),
+          static_cast<std::uint64_t>(u.ru_nvcsw)};
+#else
+  return {static_cast<std::uint64_t>(static_cast<double>(std::clock()) * 1e6 / CLOCKS_PER_SEC), 0};
 #endif
 }
 

@@ -7,11 +7,11 @@
 
 #include "protocol.hpp"
 
-#include <asio_wheel.hpp>
 #include <boost/asio.hpp>
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -27,10 +27,7 @@ namespace rpc {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
-
-/// The timer that everything in these programs waits on, and its clock.
-using timer = asio_wheel::wheel_timer;
-using clock = timer::clock_type;
+using clock = std::chrono::steady_clock;
 
 inline std::string to_string(const tcp::endpoint& endpoint)
 {
@@ -44,14 +41,16 @@ inline constexpr auto rethrow = [](std::exception_ptr thrown) {
   if (thrown) std::rethrow_exception(thrown);
 };
 
-class connection : public std::enable_shared_from_this<connection> {
+/// `Timer` is what sent_some() and room() wait on.
+template <class Timer>
+class connection : public std::enable_shared_from_this<connection<Timer>> {
 public:
   /// With this much waiting to be sent, a peer that wants more has to read first.
   static constexpr std::size_t most_unsent = 64 * 1024;
 
   explicit connection(tcp::socket socket)
     : socket_(std::move(socket)),
-      sent_some_(socket_.get_executor(), clock::time_point::max())
+      sent_some_(socket_.get_executor(), Timer::time_point::max())
   {
     error_code ignored;
     socket_.set_option(tcp::no_delay(true), ignored);
@@ -121,7 +120,7 @@ private:
   {
     sending_.swap(queued_);
     asio::async_write(socket_, asio::buffer(sending_),
-                      [self = shared_from_this()](error_code ec, std::size_t) {
+                      [self = this->shared_from_this()](error_code ec, std::size_t) {
                         self->sending_.clear();
                         if (ec || !self->is_open()) return self->close();
                         if (!self->queued_.empty()) self->write();
@@ -135,7 +134,7 @@ private:
   std::ptrdiff_t begin_ = 0, end_ = 0;  // what of in_ is not taken yet
   std::string sending_;                 // empty: no write is under way
   std::string queued_;
-  timer sent_some_;  // never expires: as a condition variable, it is cancelled
+  Timer sent_some_;  // never expires: as a condition variable, it is cancelled
 };
 
 }  // namespace rpc

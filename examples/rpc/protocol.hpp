@@ -118,7 +118,7 @@ struct server_figures {
   std::uint64_t answers = 0;      // sent
   std::uint64_t heartbeats = 0;   // pings received, and answered
   std::uint64_t idle_drops = 0;   // connections closed because nothing came from them
-  std::uint64_t wakeups = 0;      // of the wheel
+  std::uint64_t wakeups = 0;      // of the process: it slept, and was woken
   std::uint64_t cpu_us = 0;       // processor time of the whole process
   std::uint64_t idle_timeout_ms = 0;
   std::uint64_t heartbeat_ms = 0;  // the longest a client that wants to live may be quiet

@@ -1,11 +1,12 @@
 // A load client for rpc_server: many connections, each with a heartbeat, thousands of calls a
 // second, and for every call a deadline on the timing wheel. Nearly all of them are cancelled; the
-// figures say what became of each.
+// figures say what became of each. Or all of that on steady_timers; or both, one after the other.
 #include "client.hpp"
 #include "command_line.hpp"
 #include "connection.hpp"
 #include "protocol.hpp"
 #include "report.hpp"
+#include "timers.hpp"
 
 #include <fmt/format.h>
 #include <asio_wheel.hpp>
@@ -17,7 +18,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -32,7 +32,6 @@ namespace rpc {
 namespace {
 
 using namespace std::chrono_literals;
-using asio_wheel::timeout_after;
 
 struct settings {
   std::string host = "127.0.0.1";
@@ -43,6 +42,8 @@ struct settings {
   double stall_share = 0.01;  // of the calls
   double duration = 10;       // s
   int deadline = 250;         // ms
+  std::string timer = "wheel";
+  int compare_with = 0;  // port of a server to load with the other timer
 };
 
 /// One line that is rewritten on a terminal, and now and then a new one elsewhere.
@@ -68,12 +69,16 @@ private:
 };
 
 /// The whole run, from the first connection to the last.
+template <class Timers>
 class load {
 public:
+  using client = rpc::client<Timers>;
+
   load(asio::io_context& context, const settings& s)
     : settings_(s),
       context_(context),
-      wheel_(asio_wheel::use_wheel(context))
+      timers_(context),
+      pause_(context)
   {}
 
   asio::awaitable<void> run()
@@ -103,10 +108,11 @@ public:
   /// After run().
   results take_results()
   {
+    results_.timer = Timers::name;
     results_.client = std::move(tally_);
-    results_.wheel = wheel_.stats();
-    results_.cpu_us =
-      static_cast<std::uint64_t>(static_cast<double>(std::clock()) * 1e6 / CLOCKS_PER_SEC);
+    results_.wheel = timers_.stats();
+    const usage used = usage_so_far();
+    results_.used = {used.cpu_us - used_before_.cpu_us, used.wakeups - used_before_.wakeups};
     return std::move(results_);
   }
 
@@ -131,7 +137,8 @@ private:
     tcp::socket socket(context_);
     error_code ec;
     const tcp::endpoint peer = co_await asio::async_connect(
-      socket, endpoints_, timeout_after(patience, asio::redirect_error(asio::use_awaitable, ec)));
+      socket, endpoints_,
+      timers_.timeout_after(patience, asio::redirect_error(asio::use_awaitable, ec)));
     if (ec)
       throw std::runtime_error(fmt::format("cannot connect to {}:{}: {} (connection {})",
                                            settings_.host, settings_.port, ec.message(),
@@ -146,7 +153,7 @@ private:
     error_code ec;
     const std::string answer = co_await control_->async_call(
       kind::stats_query, {},
-      timeout_after(patience, asio::redirect_error(asio::use_awaitable, ec)));
+      timers_.timeout_after(patience, asio::redirect_error(asio::use_awaitable, ec)));
     if (ec) co_return std::nullopt;
     co_return parse_figures(answer);
   }
@@ -163,6 +170,8 @@ private:
   {
     for (int i = 0; i < settings_.connections && !stopping_; ++i) {
       const bool silent = i < settings_.silent;
+      // The server may know of the connection well before this process comes to know it.
+      const auto earliest_begin = clock::now();
       const auto c = clients_.emplace_back(co_await connect());
       ++tally_.connections;
       if (silent)
@@ -170,7 +179,7 @@ private:
       else
         c->keep_alive(heartbeat_for(server));
       const std::chrono::milliseconds idle_timeout(server.idle_timeout_ms);
-      asio::co_spawn(context_, attend(c, silent, clock::now() + idle_timeout), rethrow);
+      asio::co_spawn(context_, attend(c, silent, earliest_begin + idle_timeout), rethrow);
     }
     connected_ = clock::now();
   }
@@ -197,7 +206,7 @@ private:
     while (!stopping_ && clock::now() < end &&
            tally_.idle_drops + tally_.lost < tally_.connections) {
       progress_.show(tally_, connected_);
-      co_await wheel_.async_wait(std::min(std::min(due, end), clock::now() + glance));
+      co_await wait_until(std::min(std::min(due, end), clock::now() + glance));
       if (clock::now() < due) continue;
       if (due < end) co_await make_call();
       due += seconds(gap(random_));
@@ -228,10 +237,12 @@ private:
     error_code ec;
     const std::string answer = co_await c->async_call(
       kind::call, to_payload(request),
-      timeout_after(wheel_, allowed, asio::redirect_error(asio::use_awaitable, ec)));
+      timers_.timeout_after(allowed, asio::redirect_error(asio::use_awaitable, ec)));
 
     const auto lateness = clock::now() - deadline;
-    if (ec == asio::error::timed_out || lateness >= 0ms) {
+    // Nothing but the deadline aborts a call.
+    const bool expired = ec == asio::error::timed_out || ec == asio::error::operation_aborted;
+    if (expired || lateness >= 0ms) {
       // After a pause of this process the answer, or the end of the connection, may be here before
       // the deadline is looked at; the clock decides.
       if (!ec) ++tally_.late_answers;
@@ -262,8 +273,14 @@ private:
     while (clock::now() < end) {
       if (tally_.in_flight() == 0 && (tally_.every_answer_is_in() || tally_.failed > 0)) break;
       progress_.show(tally_, connected_);
-      co_await wheel_.async_wait(glance);
+      co_await wait_until(clock::now() + glance);
     }
+  }
+
+  asio::awaitable<void> wait_until(clock::time_point t)
+  {
+    pause_.expires_at(t);
+    co_await pause_.async_wait(asio::use_awaitable);
   }
 
   static clock::duration seconds(double s)
@@ -281,7 +298,9 @@ private:
 
   const settings& settings_;
   asio::io_context& context_;
-  asio_wheel::wheel_timer_service& wheel_;
+  const Timers timers_;
+  typename Timers::timer pause_;
+  const usage used_before_ = usage_so_far();
   std::vector<tcp::endpoint> endpoints_;          // after the first connection, the one that worked
   std::shared_ptr<client> control_;               // makes no calls and is not counted
   std::vector<std::shared_ptr<client>> clients_;  // the silent ones first
@@ -320,6 +339,11 @@ bool read_settings(int argc, char** argv, settings& s)
       "share of the calls that the server is asked to stall past their deadline");
   add("duration", ranged(s.duration, "duration", 0.1, 86'400.0, "s"), "how long to make calls");
   add("deadline", ranged(s.deadline, "deadline", 1, 30'000, "ms"), "of every call");
+  add("timer", po::value(&s.timer)->default_value(s.timer)->value_name("wheel|steady"),
+      "what all timeouts are on: the timing wheel, or Asio's steady_timer");
+  add("compare-with",
+      po::value(&s.compare_with)->value_name("port")->notifier(in_range("compare-with", 1, 65'535)),
+      "port of a second server, which is then loaded with the other timer, to print both");
   if (!parse_command_line(argc, argv, intro, options)) return false;
   s.silent = silent.value_or(s.connections / 50);
   if (s.silent < 0 || s.silent > s.connections)
@@ -329,39 +353,38 @@ bool read_settings(int argc, char** argv, settings& s)
 }
 
 /// False if something was wrong, which is then said.
-bool report(const settings& s, results r)
+bool report(const settings& s, const std::vector<results>& runs)
 {
-  const audit a(r);
-  const bool shared = r.server && !r.server_was_ours();
   fmt::print(
     "{} connections, {} of them silent; {} calls per second for {} s, {:g} % stalled past "
     "their deadline of {} ms\n\n",
     s.connections, s.silent, s.rate, s.duration, 100 * s.stall_share, s.deadline);
-  print_table(std::move(r));
-  if (shared) fmt::print("The server's figures hold more than this run, and were not compared.\n");
-  if (a.adds_up()) fmt::print("The figures add up.\n");
-  std::fflush(stdout);
-  for (const auto& sentence : a.disturbances()) fmt::print(stderr, "rpc_client: {}.\n", sentence);
-  for (const auto& sentence : a.errors())
-    fmt::print(stderr, "rpc_client: the figures do not add up: {}.\n", sentence);
-  return a.adds_up() && a.disturbances().empty();
+  print_table(runs);
+  bool good = true;
+  for (const results& r : runs) {
+    const audit a(r);
+    if (r.server && !r.server_was_ours())
+      fmt::print("The server's figures hold more than this run, and were not compared.\n");
+    if (a.adds_up()) fmt::print("The figures add up.\n");
+    std::fflush(stdout);
+    for (const auto& sentence : a.disturbances()) fmt::print(stderr, "rpc_client: {}.\n", sentence);
+    for (const auto& sentence : a.errors())
+      fmt::print(stderr, "rpc_client: the figures do not add up: {}.\n", sentence);
+    good = good && a.adds_up() && a.disturbances().empty();
+  }
+  return good;
 }
 
-/// False if the figures do not add up, or the run was disturbed.
-bool run(const settings& s)
+template <class Timers>
+results run(const settings& s, bool& interrupted)
 {
-  const auto files = static_cast<std::uint64_t>(s.connections) + 16;
-  if (const auto limit = raise_open_file_limit(files); limit < files)
-    throw std::runtime_error(
-      fmt::format("{} connections need {} open files, but the limit is {} (ulimit -Hn)",
-                  s.connections, files, limit));
   asio::io_context context(1);
-  asio_wheel::make_wheel(context);
-  load rpc_load(context, s);
+  load<Timers> rpc_load(context, s);
 
   asio::signal_set signals(context, SIGINT, SIGTERM);
   signals.async_wait([&](error_code ec, int) {
     if (ec) return;
+    interrupted = true;
     signals.clear();  // a second Ctrl-C ends the program at once
     rpc_load.stop();
   });
@@ -370,7 +393,26 @@ bool run(const settings& s)
     signals.cancel();
   });
   context.run();
-  return report(s, rpc_load.take_results());
+  return rpc_load.take_results();
+}
+
+/// False if the figures do not add up, or a run was disturbed.
+bool run(settings s)
+{
+  const auto files = static_cast<std::uint64_t>(s.connections) + 16;
+  if (const auto limit = raise_open_file_limit(files); limit < files)
+    throw std::runtime_error(
+      fmt::format("{} connections need {} open files, but the limit is {} (ulimit -Hn)",
+                  s.connections, files, limit));
+  bool interrupted = false;
+  const auto one_run = [&]<class Timers>() { return run<Timers>(s, interrupted); };
+  std::vector<results> runs{with_timers(s.timer, one_run)};
+  if (s.compare_with != 0 && !interrupted) {
+    s.port = s.compare_with;
+    s.timer = s.timer == wheel_timers::name ? steady_timers::name : wheel_timers::name;
+    runs.push_back(with_timers(s.timer, one_run));
+  }
+  return report(s, runs);
 }
 
 }  // namespace
@@ -378,15 +420,9 @@ bool run(const settings& s)
 
 int main(int argc, char** argv)
 {
-  try {
+  return rpc::run_program("rpc_client", [&] {
     rpc::settings s;
     if (!rpc::read_settings(argc, argv, s)) return EXIT_SUCCESS;
     return rpc::run(s) ? EXIT_SUCCESS : EXIT_FAILURE;
-  } catch (const rpc::po::error& e) {
-    fmt::print(stderr, "rpc_client: {}\nrpc_client --help lists the options.\n", e.what());
-    return 2;
-  } catch (const std::exception& e) {
-    fmt::print(stderr, "rpc_client: {}\n", e.what());
-    return EXIT_FAILURE;
-  }
+  });
 }

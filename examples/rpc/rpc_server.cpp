@@ -1,10 +1,12 @@
-// An RPC server that echoes, and whose every timeout lives on one timing wheel.
+// An RPC server that echoes, and whose every timeout lives on one timing wheel; or on
+// steady_timers, for comparison.
 //
 // A connection has a watchdog, which every frame touches: a clock read and a store. A call that
 // asks to be stalled is a task in the connection's scheduler.
 #include "command_line.hpp"
 #include "connection.hpp"
 #include "protocol.hpp"
+#include "timers.hpp"
 
 #include <fmt/format.h>
 #include <asio_wheel.hpp>
@@ -15,7 +17,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <exception>
 #include <memory>
 #include <stdexcept>
@@ -37,13 +38,18 @@ struct settings {
   int idle_timeout = 3000;  // ms
   int heartbeat = 1000;     // ms
   int threads = 1;
+  std::string timer = "wheel";
 };
 
+template <class Timers>
 class session;
 
 /// What the sessions share.
+template <class Timers>
 class server {
 public:
+  using session_type = session<Timers>;
+
   server(asio::io_context& context, const settings& s);
 
   /// Accepts connections until stop(), which any thread may call. run() returns once the last
@@ -55,7 +61,7 @@ public:
   server_figures figures() const;
   /// From any thread.
   void count(std::uint64_t server_figures::*what) { ++std::atomic_ref(counted_.*what); }
-  void leave(const std::shared_ptr<session>& s);
+  void leave(const std::shared_ptr<session_type>& s);
 
   const std::chrono::milliseconds idle_timeout;
 
@@ -64,19 +70,19 @@ private:
 
   const std::chrono::milliseconds heartbeat_;
   asio::io_context& context_;
-  asio_wheel::wheel_timer_service& wheel_;
   tcp::acceptor acceptor_;
-  std::unordered_set<std::shared_ptr<session>> sessions_;  // on the acceptor's strand
-  mutable server_figures counted_;                         // what count() counts
+  std::unordered_set<std::shared_ptr<session_type>> sessions_;  // on the acceptor's strand
+  mutable server_figures counted_;                              // what count() counts
 };
 
 /// One client: a coroutine that reads, one that watches for silence, and the calls that are
 /// stalled.
-class session : public std::enable_shared_from_this<session> {
+template <class Timers>
+class session : public std::enable_shared_from_this<session<Timers>> {
 public:
-  session(tcp::socket socket, server& s)
+  session(tcp::socket socket, server<Timers>& s)
     : server_(s),
-      connection_(std::make_shared<connection>(std::move(socket))),
+      connection_(std::make_shared<connection_type>(std::move(socket))),
       idle_(connection_->executor(), s.idle_timeout),
       stalled_calls_(connection_->executor())
   {}
@@ -85,18 +91,20 @@ public:
   {
     const auto executor = connection_->executor();
     asio::co_spawn(
-      executor, [self = shared_from_this()] { return self->serve(); }, rethrow);
+      executor, [self = this->shared_from_this()] { return self->serve(); }, rethrow);
     asio::co_spawn(
-      executor, [self = shared_from_this()] { return self->watch(); }, rethrow);
+      executor, [self = this->shared_from_this()] { return self->watch(); }, rethrow);
   }
 
   /// From any thread.
   void stop()
   {
-    asio::post(connection_->executor(), [self = shared_from_this()] { self->close(); });
+    asio::post(connection_->executor(), [self = this->shared_from_this()] { self->close(); });
   }
 
 private:
+  using connection_type = connection<typename Timers::timer>;
+
   /// With more calls than this under way, the client's next one stays in its socket.
   static constexpr std::size_t most_calls = 1024;
 
@@ -141,9 +149,11 @@ private:
     if (call.stall == 0ms) return answer(id, call.text);
 
     // Its end is the scheduler's, too: no call outlives the session.
-    auto end = [this, id, text = std::string(call.text)] {
-      idle_.touch();
-      answer(id, text);
+    auto end = [weak = this->weak_from_this(), id, text = std::string(call.text)] {
+      const auto self = weak.lock();
+      if (!self) return;
+      self->idle_.touch();
+      self->answer(id, text);
     };
     if (!stalled_calls_.run_after(id, call.stall, std::move(end)))
       throw protocol_error(fmt::format("call {} is under way already", id));
@@ -175,20 +185,20 @@ private:
   {
     connection_->close();
     idle_.cancel();
-    server_.leave(shared_from_this());
+    server_.leave(this->shared_from_this());
   }
 
-  server& server_;
-  std::shared_ptr<connection> connection_;
-  asio_wheel::wheel_watchdog idle_;
-  asio_wheel::keyed_scheduler<std::uint64_t> stalled_calls_;  // their answers, by id
+  server<Timers>& server_;
+  std::shared_ptr<connection_type> connection_;
+  typename Timers::watchdog idle_;
+  typename Timers::template scheduler<std::uint64_t> stalled_calls_;  // their answers, by id
 };
 
-server::server(asio::io_context& context, const settings& s)
+template <class Timers>
+server<Timers>::server(asio::io_context& context, const settings& s)
   : idle_timeout(s.idle_timeout),
     heartbeat_(s.heartbeat),
     context_(context),
-    wheel_(asio_wheel::use_wheel(context)),
     acceptor_(asio::make_strand(context))
 {
   const tcp::endpoint endpoint(asio::ip::make_address(s.address),
@@ -204,13 +214,16 @@ server::server(asio::io_context& context, const settings& s)
   }
 }
 
-void server::start()
+template <class Timers>
+void server<Timers>::start()
 {
   asio::co_spawn(acceptor_.get_executor(), accept(), rethrow);
 }
 
-asio::awaitable<void> server::accept()
+template <class Timers>
+asio::awaitable<void> server<Timers>::accept()
 {
+  typename Timers::timer pause(acceptor_.get_executor());
   while (true) {
     // Each session has a strand of its own: its coroutines never run at the same time.
     tcp::socket socket(asio::make_strand(context_));
@@ -219,21 +232,24 @@ asio::awaitable<void> server::accept()
     if (!acceptor_.is_open()) co_return;
     if (!ec) {
       count(&server_figures::connections);
-      (*sessions_.insert(std::make_shared<session>(std::move(socket), *this)).first)->start();
+      (*sessions_.insert(std::make_shared<session_type>(std::move(socket), *this)).first)->start();
     } else if (ec != asio::error::connection_aborted) {
       // Most often there are too many open files. The clients that knock stay in the backlog.
       fmt::print(stderr, "rpc_server: cannot accept: {}; trying again\n", ec.message());
-      co_await wheel_.async_wait(200ms);
+      pause.expires_after(200ms);
+      co_await pause.async_wait(asio::use_awaitable);
     }
   }
 }
 
-void server::leave(const std::shared_ptr<session>& s)
+template <class Timers>
+void server<Timers>::leave(const std::shared_ptr<session_type>& s)
 {
   asio::post(acceptor_.get_executor(), [this, s] { sessions_.erase(s); });
 }
 
-void server::stop()
+template <class Timers>
+void server<Timers>::stop()
 {
   asio::post(acceptor_.get_executor(), [this] {
     error_code ignored;
@@ -242,12 +258,14 @@ void server::stop()
   });
 }
 
-server_figures server::figures() const
+template <class Timers>
+server_figures server<Timers>::figures() const
 {
   server_figures f;
   for (const auto member : server_figures::all) f.*member = std::atomic_ref(counted_.*member);
-  f.wakeups = wheel_.stats().wakeups;
-  f.cpu_us = static_cast<std::uint64_t>(static_cast<double>(std::clock()) * 1e6 / CLOCKS_PER_SEC);
+  const usage used = usage_so_far();
+  f.wakeups = used.wakeups;
+  f.cpu_us = used.cpu_us;
   f.idle_timeout_ms = static_cast<std::uint64_t>(idle_timeout.count());
   f.heartbeat_ms = static_cast<std::uint64_t>(heartbeat_.count());
   return f;
@@ -274,6 +292,8 @@ bool read_settings(int argc, char** argv, settings& s)
   add("heartbeat", ranged(s.heartbeat, "heartbeat", 1, 3'600'000, "ms"),
       "tell clients to ping when the connection was idle for that long");
   add("threads", ranged(s.threads, "threads", 1, 256, "n"), "threads that run the sessions");
+  add("timer", po::value(&s.timer)->default_value(s.timer)->value_name("wheel|steady"),
+      "what all timeouts are on: the timing wheel, or Asio's steady_timer");
   if (!parse_command_line(argc, argv, intro, options)) return false;
   if (s.heartbeat >= s.idle_timeout)
     throw po::error("--heartbeat must be shorter than --idle-timeout, or no quiet client survives");
@@ -284,12 +304,13 @@ bool read_settings(int argc, char** argv, settings& s)
 }
 
 /// Serves until SIGINT or SIGTERM.
+template <class Timers>
 bool serve(const settings& s)
 {
   raise_open_file_limit(1 << 20);
   asio::io_context context(s.threads);
-  asio_wheel::make_wheel(context);
-  server rpc_server(context, s);
+  [[maybe_unused]] const Timers timers(context);
+  server<Timers> rpc_server(context, s);
   rpc_server.start();
 
   asio::signal_set signals(context, SIGINT, SIGTERM);
@@ -329,15 +350,10 @@ bool serve(const settings& s)
 
 int main(int argc, char** argv)
 {
-  try {
+  return rpc::run_program("rpc_server", [&] {
     rpc::settings s;
     if (!rpc::read_settings(argc, argv, s)) return EXIT_SUCCESS;
-    return rpc::serve(s) ? EXIT_SUCCESS : EXIT_FAILURE;
-  } catch (const rpc::po::error& e) {
-    fmt::print(stderr, "rpc_server: {}\nrpc_server --help lists the options.\n", e.what());
-    return 2;
-  } catch (const std::exception& e) {
-    fmt::print(stderr, "rpc_server: {}\n", e.what());
-    return EXIT_FAILURE;
-  }
+    const auto serve = [&]<class Timers>() { return rpc::serve<Timers>(s); };
+    return rpc::with_timers(s.timer, serve) ? EXIT_SUCCESS : EXIT_FAILURE;
+  });
 }

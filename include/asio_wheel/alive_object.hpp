@@ -12,17 +12,19 @@
 
 namespace asio_wheel {
 
-/// `Waits`, which are lazy_waits, on an executor.
+/// `Waits`, which are lazy_waits, on an executor: what can be done with any such object.
 template <class Waits, class Executor>
 class alive_object {
 public:
-  using executor_type = Executor;
+  using executor_type = Executor;  ///< that of handlers without one of their own
 
+  /// The executor of handlers that have none of their own.
   [[nodiscard]] const executor_type& get_executor() const noexcept { return executor_; }
 
   /// Ends all pending operations with operation_aborted. Returns how many. Thread-safe.
   std::size_t cancel() noexcept { return waits_.cancel(); }
 
+  /// @cond
 protected:
   template <class... Args>
   explicit alive_object(const wheel_place<Executor>& place, const Args&... args)
@@ -68,6 +70,7 @@ protected:
   };
 
   Waits waits_;
+  /// @endcond
 
 private:
   Executor executor_;

@@ -133,8 +133,8 @@ struct initiation_base<Initiation> {
 
   Initiation initiation;
 
-  [[nodiscard]] executor_type get_executor() const noexcept { return initiation.get_executor(); }
-  [[nodiscard]] executor_type fallback() const noexcept { return get_executor(); }
+  [[nodiscard]] decltype(auto) get_executor() const noexcept { return initiation.get_executor(); }
+  [[nodiscard]] decltype(auto) fallback() const noexcept { return get_executor(); }
 };
 
 /// Initiates an operation with a handler that has a deadline.
@@ -158,17 +158,17 @@ private:
   template <class I, class Handler, class... Args>
   void launch(I&& i, Handler&& handler, Args&&... args) const
   {
-    const auto fallback = this->fallback();
-    using operation = deadline_operation<std::decay_t<Handler>,
-                                         std::remove_const_t<decltype(fallback)>, Signatures...>;
+    const auto& fallback = this->fallback();
+    using operation =
+      deadline_operation<std::decay_t<Handler>, std::decay_t<decltype(fallback)>, Signatures...>;
 
     shard_set& shards = wheel_for(handler).shards();
     const tick when = deadline_op::prepare(shards, terms.when);
     operation& op =
       operation::make(std::forward<Handler>(handler), fallback, shards, when, terms.type, Report);
-    deadline_handler<operation> h(op);
     try {
-      std::forward<I>(i)(std::move(h), std::forward<Args>(args)...);
+      // Gone by the time of the catch, so that the operation is known not to go on.
+      std::forward<I>(i)(deadline_handler<operation>(op), std::forward<Args>(args)...);
     } catch (...) {
       op.initiated(when);
       throw;

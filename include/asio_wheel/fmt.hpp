@@ -21,6 +21,7 @@ namespace asio_wheel {
 /// Durations are rounded to three digits. No line break at the end.
 template <class T>
 struct text_formatter : fmt::formatter<std::string_view> {
+  /// Appends the text.
   fmt::format_context::iterator format(const T& value, fmt::format_context& context) const;
 };
 

@@ -14,6 +14,7 @@
 
 namespace asio_wheel {
 
+/// When a heartbeat is due, and when it is overdue for good.
 struct heartbeat_options {
   /// How long the connection may be idle before a ping; more than zero.
   duration interval = std::chrono::seconds{60};
@@ -23,6 +24,7 @@ struct heartbeat_options {
   std::size_t max_missed = 3;
 };
 
+/// What there is to do for a connection.
 enum class heartbeat_event {
   send_ping,  ///< the connection was idle for an interval: send something that asks for an answer
   peer_lost,  ///< nothing came from the peer for max_missed intervals
@@ -99,15 +101,17 @@ class basic_heartbeat : public alive_object<beating_waits, Executor> {
   using base = alive_object<beating_waits, Executor>;
 
 public:
+  /// The same for another executor.
   template <class OtherExecutor>
   struct rebind_executor {
-    using other = basic_heartbeat<OtherExecutor>;
+    using other = basic_heartbeat<OtherExecutor>;  ///< a heartbeat of `OtherExecutor`
   };
 
   /// A heartbeat of a connection that has just sent and received something.
   ///
   /// @param place    an executor, a context or a wheel; of the first two, the wheel is found or
   ///                 made by use_wheel(). `{wheel, executor}` names both.
+  /// @param options  of the heartbeat: how often, and how many may be missed.
   /// Exceptions: std::invalid_argument, naming the bad option and its range; what use_wheel()
   ///   throws.
   basic_heartbeat(const wheel_place<Executor>& place, const heartbeat_options& options)
@@ -123,11 +127,14 @@ public:
   /// Cancels what is pending.
   ~basic_heartbeat() = default;
 
+  /// As given.
   [[nodiscard]] const heartbeat_options& options() const noexcept { return this->waits_.options(); }
 
-  /// Something was sent to the peer, or received from it. Of calls by several threads at the same
-  /// time, any one may be the one that counts.
+  /// Something was sent to the peer. Of calls by several threads at the same time, any one may be
+  /// the one that counts.
   void sent() noexcept { this->waits_.sent(); }
+
+  /// The same for something that was received from it.
   void received() noexcept { this->waits_.received(); }
 
   /// Waits for the next thing to do.
@@ -162,6 +169,7 @@ private:
   };
 };
 
+/// A heartbeat of any executor.
 using heartbeat = basic_heartbeat<>;
 
 }  // namespace asio_wheel

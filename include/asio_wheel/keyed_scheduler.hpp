@@ -28,6 +28,7 @@ namespace asio_wheel {
 /// As `times` of keyed_scheduler::run_every: until it is cancelled.
 inline constexpr std::size_t forever = std::numeric_limits<std::size_t>::max();
 
+/// What can be scheduled: called without arguments, any number of times.
 template <class F>
 concept task_function = std::move_constructible<F> && std::invocable<F&>;
 
@@ -97,23 +98,30 @@ private:
 template <class Key, class Hash = std::hash<Key>, class Equal = std::equal_to<Key>>
 class keyed_scheduler {
 public:
-  using key_type = Key;
-  using executor_type = asio::any_io_executor;
-  using duration = asio_wheel::duration;
+  using key_type = Key;                         ///< by which a task is known
+  using executor_type = asio::any_io_executor;  ///< that of the functions
+  using duration = asio_wheel::duration;        ///< of the wheel's clock
 
+  /// A scheduler without tasks.
+  ///
   /// @param place  the wheel, or an executor or context whose wheel it is to be (see use_wheel).
+  /// Exceptions: std::bad_alloc, and what use_wheel() throws.
   explicit keyed_scheduler(wheel_place<> place)
     : place_(place),
       tasks_(std::make_shared<task_map>())
   {}
   keyed_scheduler(const keyed_scheduler&) = delete;
   keyed_scheduler& operator=(const keyed_scheduler&) = delete;
+
+  /// Cancels all tasks.
   ~keyed_scheduler() { tasks_->clear(); }
 
+  /// The executor that runs the functions.
   [[nodiscard]] executor_type get_executor() const noexcept { return place_.executor; }
 
   /// Runs `f` once, after `delay`. Returns false, with nothing changed, if the key is live.
   ///
+  /// @param key    by which it can be cancelled.
   /// @param delay  rounded up to the wheel's next tick; zero or less: as soon as possible, as if
   ///               posted.
   /// @param f      called as `f()`; may be movable only. It is destroyed after it ran, or soon
@@ -135,9 +143,13 @@ public:
   /// The turns are a period apart and do not drift. Those that pass while the function runs, or
   /// while the context is not run, are skipped, and do not count as one of the `times`.
   ///
+  /// @param key     by which it can be cancelled.
   /// @param period  more than zero, or std::invalid_argument is thrown.
+  /// @param f       called as `f()`; may be movable only. It is destroyed after its last run, or
+  ///                soon after it was cancelled.
   /// @param times   at least 1, or std::invalid_argument is thrown.
-  /// All else as above.
+  /// Errors: as with run_after().
+  /// Exceptions: as with run_after().
   template <task_function F>
   bool run_every(Key key, duration period, F f, std::size_t times = forever)
   {

@@ -17,13 +17,15 @@
 
 namespace asio_wheel {
 
+/// An io_context, a thread_pool or the like.
 template <class T>
 concept execution_context_type = std::derived_from<T, asio::execution_context>;
 
 /// Makes the wheel of `context`, which has none yet.
 ///
-/// Throws asio::service_already_exists if it has, std::invalid_argument that names the first bad
-/// option and its range. Thread-safe.
+/// Exceptions: asio::service_already_exists if it has; std::invalid_argument that names the first
+///   bad option and its range; std::bad_alloc.
+/// Thread safety: safe; of several threads one succeeds.
 template <execution_context_type Context>
 wheel_timer_service& make_wheel(Context& context, const wheel_options& options = {})
 {
@@ -31,15 +33,18 @@ wheel_timer_service& make_wheel(Context& context, const wheel_options& options =
     context, asio::any_io_executor(context.get_executor()), options);
 }
 
-[[nodiscard]] asio::any_io_executor innermost_executor(const asio::any_io_executor& ex);
-
 /// The executor that `ex` comes down to: what is inside a strand, and otherwise itself; without
 /// work of its own, which would keep the context running for as long as it has a wheel.
+[[nodiscard]] asio::any_io_executor innermost_executor(const asio::any_io_executor& ex);
+
+/// The same for any other executor.
 template <class Executor>
 [[nodiscard]] asio::any_io_executor innermost_executor(const Executor& ex)
 {
   return innermost_executor(asio::any_io_executor(ex));
 }
+
+/// The same for a strand.
 template <class Inner>
 [[nodiscard]] asio::any_io_executor innermost_executor(const asio::strand<Inner>& ex)
 {
@@ -58,7 +63,10 @@ inline asio::any_io_executor innermost_executor(const asio::any_io_executor& ex)
 }
 
 /// The wheel of an executor's context, made with the default options if it has none. Of a strand
-/// it is that of the executor inside. Thread-safe.
+/// it is that of the executor inside.
+///
+/// Exceptions: std::bad_alloc, if it has to be made.
+/// Thread safety: safe.
 template <class Executor>
   requires(!execution_context_type<Executor>)
 wheel_timer_service& use_wheel(const Executor& ex)
@@ -77,7 +85,10 @@ wheel_timer_service& use_wheel(const Executor& ex)
   return wheel;
 }
 
-/// The wheel of a context, made with the default options if it has none. Thread-safe.
+/// The wheel of a context, made with the default options if it has none.
+///
+/// Exceptions: std::bad_alloc, if it has to be made.
+/// Thread safety: safe.
 template <execution_context_type Context>
 wheel_timer_service& use_wheel(Context& context)
 {

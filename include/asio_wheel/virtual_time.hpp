@@ -32,26 +32,28 @@ namespace asio_wheel {
 /// starts again is judged by either time.
 class ASIO_WHEEL_EXPORT virtual_time {
 public:
-  using duration = asio_wheel::duration;
-  using time_point = asio_wheel::time_point;
+  using duration = asio_wheel::duration;      ///< of the wheel's clock
+  using time_point = asio_wheel::time_point;  ///< of the wheel's clock
 
   /// Stops the clock of a wheel in an io_context, which advance() polls, and restarts if it has
   /// run out of work.
   ///
-  /// Throws std::logic_error if another virtual_time has stopped it, std::invalid_argument if the
-  /// wheel's context is not an io_context.
+  /// Exceptions: std::logic_error if another virtual_time has stopped it; std::invalid_argument if
+  ///   the wheel's context is not an io_context; std::bad_alloc.
   explicit virtual_time(wheel_timer_service& wheel);
 
   /// Stops the clock of a wheel in any context.
   ///
+  /// @param wheel      whose clock it is.
   /// @param run_ready  called by advance(): returns when all handlers have been called that the
   ///                   context could call without waiting.
-  /// Throws std::logic_error if another virtual_time has stopped it, and std::bad_alloc.
+  /// Exceptions: std::logic_error if another virtual_time has stopped it; std::bad_alloc.
   virtual_time(wheel_timer_service& wheel, std::function<void()> run_ready);
 
   virtual_time(const virtual_time&) = delete;
   virtual_time& operator=(const virtual_time&) = delete;
 
+  /// Lets the clock run again.
   ~virtual_time();
 
   /// What the wheel's now() says.
@@ -60,7 +62,8 @@ public:
   /// Moves the clock to `d` from now and completes what is due by then, in the order of the
   /// deadlines, each with the clock at its tick. What handlers start meanwhile is included.
   ///
-  /// @param d  how far; zero or less completes what is due now. Saturates.
+  /// @param d  how far; zero or less completes what is due now. The clock never gets to
+  ///           time_point::max().
   /// Returns how many waits expired.
   /// Exceptions: those of handlers. The clock then stands where the handler saw it, nothing is
   ///   lost, and the next advance() goes on from there.
@@ -68,7 +71,7 @@ public:
 
   /// Completes what is due now, moves the clock to the next tick at which a wait expires, and
   /// completes what is due then. Returns false, and leaves the clock, if no wait is pending.
-  /// Exceptions: as above.
+  /// Exceptions: as of advance().
   bool advance_to_next();
 
 private:

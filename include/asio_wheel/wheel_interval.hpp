@@ -91,14 +91,15 @@ private:
 template <class Executor = asio::any_io_executor>
 class basic_wheel_interval {
 public:
-  using executor_type = Executor;
-  using clock_type = asio_wheel::clock_type;
-  using duration = asio_wheel::duration;
-  using time_point = asio_wheel::time_point;
+  using executor_type = Executor;             ///< that of handlers without one of their own
+  using clock_type = asio_wheel::clock_type;  ///< the clock of its times
+  using duration = asio_wheel::duration;      ///< of the clock
+  using time_point = asio_wheel::time_point;  ///< of the clock
 
+  /// The same for another executor.
   template <class OtherExecutor>
   struct rebind_executor {
-    using other = basic_wheel_interval<OtherExecutor>;
+    using other = basic_wheel_interval<OtherExecutor>;  ///< an interval of `OtherExecutor`
   };
 
   /// An interval whose first tick is due now, the second one period later.
@@ -106,13 +107,15 @@ public:
   /// @param place   the wheel, or an executor or context whose wheel it is to be (see use_wheel).
   /// @param period  from tick to tick; more than zero. Each tick is completed at the wheel's next
   ///                tick, and the rounding does not add up.
-  /// Throws std::invalid_argument that names the period and its range, std::bad_alloc.
+  /// @param missed  what becomes of ticks that are taken too late.
+  /// Exceptions: std::invalid_argument that names the period and its range; std::bad_alloc; what
+  ///   use_wheel() throws.
   basic_wheel_interval(wheel_place<Executor> place, duration period,
                        missed_tick missed = missed_tick::burst)
     : basic_wheel_interval(place, place.wheel.now(), period, missed)
   {}
 
-  /// An interval whose first tick is due at `first`.
+  /// An interval whose first tick is due at `first`. All else as above.
   basic_wheel_interval(wheel_place<Executor> place, time_point first, duration period,
                        missed_tick missed = missed_tick::burst)
     : schedule_(new interval_schedule(place.wheel, first, period, missed)),
@@ -121,15 +124,19 @@ public:
     intrusive_ptr_add_ref(schedule_.get());
   }
 
-  /// Takes over the ticks with those who wait for them. What was pending on the left side of an
-  /// assignment ends with operation_aborted.
+  /// Takes over the ticks with those who wait for them.
   basic_wheel_interval(basic_wheel_interval&&) = default;
+
+  /// Ends what is pending here with operation_aborted, then takes over.
   basic_wheel_interval& operator=(basic_wheel_interval&&) = default;
 
   /// Every async_tick that has not completed does so with operation_aborted.
   ~basic_wheel_interval() = default;
 
+  /// The executor of handlers that have none of their own.
   [[nodiscard]] executor_type get_executor() const noexcept { return executor_; }
+
+  /// From tick to tick.
   [[nodiscard]] duration period() const noexcept { return schedule_->period(); }
 
   /// Every pending async_tick completes with operation_aborted, unless its tick is on its way
@@ -212,6 +219,7 @@ private:
   executor_type executor_;
 };
 
+/// An interval of any executor.
 using wheel_interval = basic_wheel_interval<>;
 
 }  // namespace asio_wheel

@@ -26,6 +26,7 @@ struct wheel_place {
                                  executor(ex)
   {}
 
+  /// The wheel of a context (see use_wheel), with the context's executor.
   template <execution_context_type Context>
   wheel_place(Context& context) : wheel(use_wheel(context)),
                                   executor(context.get_executor())
@@ -34,10 +35,11 @@ struct wheel_place {
   /// A given wheel, with its executor.
   wheel_place(wheel_timer_service& w) : wheel(w), executor(w.get_executor()) {}
 
+  /// A given wheel, with any executor.
   wheel_place(wheel_timer_service& w, const Executor& ex) : wheel(w), executor(ex) {}
 
-  wheel_timer_service& wheel;
-  Executor executor;
+  wheel_timer_service& wheel;  ///< where the waits are
+  Executor executor;           ///< of handlers without one of their own
 };
 
 }  // namespace asio_wheel

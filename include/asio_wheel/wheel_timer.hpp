@@ -43,21 +43,24 @@ concept place_for = std::constructible_from<Timer, Place&>;
 template <class Executor = asio::any_io_executor>
 class basic_wheel_timer {
 public:
-  using executor_type = Executor;
-  using clock_type = asio_wheel::clock_type;
-  using duration = asio_wheel::duration;
-  using time_point = asio_wheel::time_point;
-  using traits_type = asio::wait_traits<clock_type>;
+  using executor_type = Executor;                     ///< that of handlers without one of their own
+  using clock_type = asio_wheel::clock_type;          ///< the clock of its times
+  using duration = asio_wheel::duration;              ///< of the clock
+  using time_point = asio_wheel::time_point;          ///< of the clock
+  using traits_type = asio::wait_traits<clock_type>;  ///< for code that asks a timer for them
 
+  /// The same for another executor.
   template <class OtherExecutor>
   struct rebind_executor {
-    using other = basic_wheel_timer<OtherExecutor>;
+    using other = basic_wheel_timer<OtherExecutor>;  ///< a timer of `OtherExecutor`
   };
 
   /// A timer on the wheel of the executor's context (see use_wheel), which has expired.
   /// Handlers without an executor of their own are called through `ex`.
+  /// Exceptions: what use_wheel() throws.
   explicit basic_wheel_timer(const executor_type& ex) : basic_wheel_timer(use_wheel(ex), ex) {}
 
+  /// The same with the executor of `context`.
   template <execution_context_type Context>
   explicit basic_wheel_timer(Context& context)
     : basic_wheel_timer(use_wheel(context), executor_type(context.get_executor()))
@@ -74,12 +77,14 @@ public:
       executor_(ex, wheel.shards().executor())
   {}
 
-  /// The same, expiring at `deadline` or after `delay`.
+  /// A timer on any of these, expiring at `deadline`.
   template <place_for<basic_wheel_timer> Place>
   basic_wheel_timer(Place&& place, const time_point& deadline) : basic_wheel_timer(place)
   {
     expires_at(deadline);
   }
+
+  /// A timer on any of these, expiring after `delay`.
   template <place_for<basic_wheel_timer> Place>
   basic_wheel_timer(Place&& place, const duration& delay) : basic_wheel_timer(place)
   {
@@ -100,12 +105,13 @@ public:
     return *this;
   }
 
+  /// The same from a timer of another executor, which is converted.
   template <std::convertible_to<Executor> OtherExecutor>
   basic_wheel_timer(basic_wheel_timer<OtherExecutor>&& other)
-    : waits_(std::move(other.waits_)),
-      executor_(other.get_executor(), native())
+    : basic_wheel_timer(std::move(other.waits_), {other.get_executor(), other.native()})
   {}
 
+  /// The same from a timer of another executor, which is converted.
   template <std::convertible_to<Executor> OtherExecutor>
   basic_wheel_timer& operator=(basic_wheel_timer<OtherExecutor>&& other)
   {
@@ -115,6 +121,7 @@ public:
   /// Cancels what is pending.
   ~basic_wheel_timer() = default;
 
+  /// The executor of handlers that have none of their own.
   [[nodiscard]] const executor_type& get_executor() const noexcept
   {
     return executor_.get(native());
@@ -177,6 +184,12 @@ private:
   template <class>
   friend class basic_wheel_timer;
 
+  /// The executor is there before the waits are taken over: making one may throw.
+  basic_wheel_timer(waits_of_timer&& waits, const timer_executor<executor_type>& ex)
+    : waits_(std::move(waits)),
+      executor_(ex)
+  {}
+
   class initiate_wait {
   public:
     using executor_type = Executor;
@@ -207,6 +220,7 @@ private:
   timer_executor<executor_type> executor_;
 };
 
+/// A timer of any executor.
 using wheel_timer = basic_wheel_timer<>;
 
 }  // namespace asio_wheel

@@ -58,12 +58,13 @@ class basic_wheel_watchdog : public alive_object<watched_waits, Executor> {
   using base = alive_object<watched_waits, Executor>;
 
 public:
-  using duration = asio_wheel::duration;
-  using time_point = asio_wheel::time_point;
+  using duration = asio_wheel::duration;      ///< of the wheel's clock
+  using time_point = asio_wheel::time_point;  ///< of the wheel's clock
 
+  /// The same for another executor.
   template <class OtherExecutor>
   struct rebind_executor {
-    using other = basic_wheel_watchdog<OtherExecutor>;
+    using other = basic_wheel_watchdog<OtherExecutor>;  ///< a watchdog of `OtherExecutor`
   };
 
   /// A watchdog that has just been touched.
@@ -90,6 +91,7 @@ public:
   /// Of touches by several threads at the same time, any one may be the one that counts.
   void touch() noexcept { this->waits_.touch(); }
 
+  /// How long after its last touch it expires.
   [[nodiscard]] duration timeout() const noexcept { return this->waits_.timeout(); }
 
   /// Sets the timeout, which counts from the last touch and applies to what is pending, too.
@@ -117,6 +119,7 @@ public:
   }
 };
 
+/// A watchdog of any executor.
 using wheel_watchdog = basic_wheel_watchdog<>;
 
 }  // namespace asio_wheel

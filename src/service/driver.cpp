@@ -70,14 +70,20 @@ void driver::arm(tick when)
   if (when == armed_) return;
   armed_ = disarmed;  // should one of the following throw
   timer_.expires_at(shards_.clock().time_of(when));
-  timer_.async_wait(
-    asio::bind_allocator(task_allocator<std::byte>(memory_), [this, when](const error_code& ec) {
-      if (ec) return;
-      // A pass that came in between has set the timer for something else.
-      if (armed_ == when) armed_ = disarmed;
-      wakeups_.fetch_add(1, std::memory_order_relaxed);
-      pass();
-    }));
+  try {
+    timer_.async_wait(
+      asio::bind_allocator(task_allocator<std::byte>(memory_), [this, when](const error_code& ec) {
+        if (ec) return;
+        // A pass that came in between has set the timer for something else.
+        if (armed_ == when) armed_ = disarmed;
+        wakeups_.fetch_add(1, std::memory_order_relaxed);
+        pass();
+      }));
+  } catch (...) {
+    // The exception leaves by run(). Called again, that is to find work to do.
+    insist();
+    throw;
+  }
   armed_ = when;
 }
 

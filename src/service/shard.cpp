@@ -26,8 +26,8 @@ void shard::file(wait_op& op, tick when)
 
   // The driver wakes up in time for this one, and has its reason again.
   const tick unneeded = unneeded_.load(std::memory_order_relaxed);
-  if (unneeded != none && wheel_.wake_of(op) <= unneeded)
-    unneeded_.store(none, std::memory_order_relaxed);
+  if (unneeded != no_tick && wheel_.wake_of(op) <= unneeded)
+    unneeded_.store(no_tick, std::memory_order_relaxed);
 
   if (cancel_link* const link = link_of(op)) {
     link->op_ = &op;
@@ -35,7 +35,7 @@ void shard::file(wait_op& op, tick when)
   }
 }
 
-wait_op* shard::pop_expired(time_point now, std::optional<tick>& renewed) noexcept
+wait_op* shard::pop_expired(time_point now, tick& renewed) noexcept
 {
   auto& op = static_cast<wait_op&>(*wheel_.pop_due());
   const tick filed = op.due();
@@ -49,7 +49,7 @@ wait_op* shard::pop_expired(time_point now, std::optional<tick>& renewed) noexce
   return &op;
 }
 
-bool shard::renew(wait_op& op, time_point now, std::optional<tick>& renewed) noexcept
+bool shard::renew(wait_op& op, time_point now, tick& renewed) noexcept
 {
   if (op.outcome() == wait_outcome::cancelled) return false;
   if (op.stamp_ <= last_unrenewed_) {
@@ -64,7 +64,7 @@ bool shard::renew(wait_op& op, time_point now, std::optional<tick>& renewed) noe
   }
   const tick when = set_.clock().tick_ceil(deadline);
   wheel_.insert(op, when);  // what was just popped left room for it
-  renewed = std::min(renewed.value_or(when), when);
+  renewed = std::min(renewed, when);
   return true;
 }
 
@@ -133,20 +133,20 @@ bool shard::withdraw(wait_op& op) noexcept
 /// Takes a wait out of the wheel. Whether that leaves the driver something to be told.
 bool shard::erase(wait_op& op) noexcept
 {
-  const auto unneeded = wheel_.erase(op);
-  if (!unneeded) return false;
-  unneeded_.store(std::min(unneeded_.load(std::memory_order_relaxed), *unneeded),
+  const tick unneeded = wheel_.erase(op);
+  if (unneeded == no_tick) return false;
+  unneeded_.store(std::min(unneeded_.load(std::memory_order_relaxed), unneeded),
                   std::memory_order_relaxed);
   return true;
 }
 
 void shard::tell_driver() noexcept
 {
-  if (unneeded_.load(std::memory_order_relaxed) == none) return;
+  if (unneeded_.load(std::memory_order_relaxed) == no_tick) return;
   lock();
   const tick unneeded = take_unneeded();
   unlock();
-  if (unneeded != none) set_.forget_wakeup(unneeded);
+  if (unneeded != no_tick) set_.forget_wakeup(unneeded);
 }
 
 void shard::make_ready(wait_op& op, wait_outcome outcome) noexcept
@@ -232,7 +232,7 @@ void shard::complete_ready()
     ready_posted_ = more = !ready_.empty();
     unneeded = take_unneeded();
   }
-  if (unneeded != none) set_.forget_wakeup(unneeded);
+  if (unneeded != no_tick) set_.forget_wakeup(unneeded);
   // Ahead of the handlers, so that another thread can take its share.
   if (more) post_ready();
 
@@ -257,7 +257,7 @@ void shard_section::finish() noexcept
   if (destroyed_) destroyed_->complete(wait_outcome::destroyed);
   if (post) shard_.post_ready();
   if (cancelled_ != 0) set.count_ended(cancelled_);
-  if (unneeded != shard::none) set.forget_wakeup(unneeded);
+  if (unneeded != no_tick) set.forget_wakeup(unneeded);
 }
 
 void shard_section::cancel(wait_op& op) noexcept

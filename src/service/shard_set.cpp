@@ -63,6 +63,8 @@ shard_set::shard_set(const asio::any_io_executor& ex, const wheel_options& optio
     shards_.push_back(std::make_unique<shard>(*this, geometry_of(options_)));
 }
 
+shard_set::~shard_set() = default;
+
 shard& shard_set::local() noexcept
 {
   return *shards_[this_thread_number() & (shards_.size() - 1)];
@@ -217,10 +219,10 @@ void shard_set::complete_expired()
   const completion_in_progress here(completions_);
   expired_posted_ = false;
   batch waits;
-  std::optional<tick> renewed;
+  tick renewed = no_tick;
   // Ahead of the handlers, so that another thread can take its share.
   if (take_expired(waits, renewed)) post_expired();
-  if (renewed) confirm(*renewed);
+  if (renewed != no_tick) confirm(renewed);
 
   waits.complete([this](wait_queue& rest) {
     {
@@ -233,7 +235,7 @@ void shard_set::complete_expired()
 
 /// Fills `waits` with the first that expired, across all shards. Whether there are more.
 /// `renewed`: the earliest tick of those that were filed again instead.
-bool shard_set::take_expired(batch& waits, std::optional<tick>& renewed)
+bool shard_set::take_expired(batch& waits, tick& renewed)
 {
   const time_point now = clock_.now();
   const std::lock_guard lock(expired_mutex_);

@@ -3,6 +3,7 @@
 
 #include <asio_wheel/ground/prefetch.hpp>
 
+#include <cassert>
 #include <utility>
 
 namespace asio_wheel {
@@ -127,8 +128,21 @@ std::size_t waits_of_timer::cancel_one() noexcept
 
 void waits_of_timer::start(timer_wait_op& op)
 {
-  const auto when = [this] { return when_.load(std::memory_order_relaxed); };
-  start(op, when(), when);
+  start(op, when_.load(std::memory_order_relaxed), [this] { return tick_of_expiry(); });
+}
+
+/// What a wait is filed under now. Requires the lock.
+tick waits_of_timer::tick_of_expiry() noexcept
+{
+  const wheel_clock& clock = shards().clock();
+  tick when = when_.load(std::memory_order_relaxed);
+  // Filed under the present tick because it had passed when it was set. But a clock that
+  // virtual_time has set back may be before it again.
+  if (clock.time_of(when) < expiry_ && clock.now() < expiry_) {
+    when = clock.tick_ceil(expiry_);
+    when_.store(when, std::memory_order_relaxed);
+  }
+  return when;
 }
 
 /// Takes a timer without waits to another shard.
@@ -143,12 +157,17 @@ void waits_of_timer::forget(timer_wait_op& op, bool expired) noexcept
   if (op.next_ == 0) return;
   waits_of_timer& owner = owner_of(op);
   if (!expired) return owner.remove(op);
-  for (timer_wait_op* each = owner.head_.exchange(nullptr); each;) {
+  // Those that were started after the expiry, behind the others, may still be pending.
+  const shard& home = *owner.shard_.load(std::memory_order_relaxed);
+  timer_wait_op* each = owner.head_.load(std::memory_order_relaxed);
+  while (each && (home.is_closed() || !home.is_pending(*each))) {
     timer_wait_op* const following = next(*each);
     each->next_ = 0;
     each = following;
   }
-  owner.tail_ = nullptr;
+  owner.head_.store(each, std::memory_order_relaxed);
+  if (!each) owner.tail_ = nullptr;
+  assert(op.next_ == 0);  // waits of one timer become due in the order of their start
 }
 
 void waits_of_timer::cut(timer_wait_op& op) noexcept

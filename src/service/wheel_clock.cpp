@@ -58,7 +58,7 @@ constinit population clocks{};
 wheel_clock::wheel_clock(clock_source source, nanoseconds tick_length)
   : origin_(running_now()),
     tick_ns_(static_cast<std::uint64_t>(tick_length.count())),
-    last_{static_cast<std::uint64_t>((time_point::max() - origin_).count()) / tick_ns_},
+    last_{static_cast<std::uint64_t>((time_point::max() - origin_).count()) / tick_ns_.divisor()},
     coarse_grain_(source == clock_source::coarse ? coarse_grain() : duration{})
 {
   if (coarse_grain_ != duration{}) clocks.grain.store(coarse_grain_, std::memory_order_relaxed);
@@ -92,20 +92,19 @@ time_point wheel_clock::start_of_delay() const noexcept
   return coarse_grain_ != duration{} && !is_stopped() ? coarse_now() + coarse_grain_ : now();
 }
 
-std::optional<time_point> wheel_clock::early_start_of_delay() noexcept
+time_point wheel_clock::early_start_of_delay() noexcept
 {
   // Never wrong about the clock in question: that one is counted.
   if (clocks.coarse.load(std::memory_order_relaxed) == 0) return clock_type::now();
-  if (clocks.precise.load(std::memory_order_relaxed) != 0) return std::nullopt;
+  if (clocks.precise.load(std::memory_order_relaxed) != 0) return unknown;
   return coarse_now() + clocks.grain.load(std::memory_order_relaxed);
 }
 
-time_point wheel_clock::deadline_after(duration delay,
-                                       std::optional<time_point> early) const noexcept
+time_point wheel_clock::deadline_after(duration delay, time_point early) const noexcept
 {
   // One that is over at once must not lie ahead of now(), as a coarse start does.
   if (delay <= duration::zero()) return add(now(), delay);
-  return add(early ? *early : start_of_delay(), delay);
+  return add(early != unknown ? early : start_of_delay(), delay);
 }
 
 void wheel_clock::sleep_towards(time_point deadline) const
@@ -127,13 +126,13 @@ std::uint64_t wheel_clock::since_origin(time_point t) const noexcept
 tick wheel_clock::tick_ceil(time_point t) const noexcept
 {
   if (t == time_point::max()) return never;
-  const std::uint64_t ns = since_origin(t);
-  return tick{ns / tick_ns_ + (ns % tick_ns_ != 0)};
+  const auto [ticks, rest] = tick_ns_.divide(since_origin(t));
+  return tick{ticks + (rest != 0)};
 }
 
 tick wheel_clock::tick_floor(time_point t) const noexcept
 {
-  return tick{since_origin(t) / tick_ns_};
+  return tick{tick_ns_.divide(since_origin(t)).quotient};
 }
 
 tick wheel_clock::tick_for(time_point deadline) const noexcept
@@ -146,7 +145,7 @@ tick wheel_clock::tick_for(time_point deadline) const noexcept
 time_point wheel_clock::time_of(tick t) const noexcept
 {
   if (t > last_) return time_point::max();
-  return origin_ + duration{static_cast<duration::rep>(count(t) * tick_ns_)};
+  return origin_ + duration{static_cast<duration::rep>(count(t) * tick_ns_.divisor())};
 }
 
 }  // namespace asio_wheel

@@ -16,7 +16,7 @@ constexpr unsigned word_bits = 64;
 constexpr unsigned tick_bits = 64;
 
 /// Marks an entry in the overdue slot: later than any now, so not due before its advance().
-constexpr tick overdue{count(never) + 1};
+constexpr tick overdue = no_tick;
 
 /// t + 2^bits, or `never`.
 constexpr tick add_span(tick t, unsigned bits) noexcept
@@ -107,23 +107,23 @@ chunk& timing_wheel::open_chunk(std::uint32_t slot) noexcept
   return c;
 }
 
-std::optional<tick> timing_wheel::erase(wheel_entry& e) noexcept
+tick timing_wheel::erase(wheel_entry& e) noexcept
 {
   wheel_entry** const cell = e.cell_;
   chunk& c = chunk::of(cell);
   *cell = nullptr;
   --size_;
   if (--c.live == 0) return close_chunk(c, e.due_);
-  return std::nullopt;
+  return no_tick;
 }
 
 /// Takes away a chunk whose last live entry, due at `due`, was erased. Returns what erase() does.
-std::optional<tick> timing_wheel::close_chunk(chunk& c, tick due) noexcept
+tick timing_wheel::close_chunk(chunk& c, tick due) noexcept
 {
   const std::uint32_t slot = c.slot;
   slots_[slot].unlink(c);
   pool_.give_back(c);
-  if (!slots_[slot].empty()) return std::nullopt;
+  if (!slots_[slot].empty()) return no_tick;
   mark_empty(slot);
   return wake_tick(slot, due);
 }

@@ -11,6 +11,7 @@
 #include <random>
 #include <vector>
 
+#include "support/due.hpp"
 #include "support/outcome.hpp"
 #include "support/run.hpp"
 #include "support/wheel.hpp"
@@ -167,6 +168,35 @@ BOOST_AUTO_TEST_CASE(a_wait_that_expired_can_not_be_cancelled_any_more)
   support::run_to_end(c.context);
   BOOST_TEST(counted.value() == 0U);
   for (const auto& wait : waits) BOOST_TEST(wait.result.succeeded());
+}
+
+// The wheel has found them due, but not yet taken them up: more come first than go at once.
+BOOST_AUTO_TEST_CASE(a_wait_that_is_due_can_not_be_cancelled_any_more)
+{
+  context_with_wheel c;
+  signalled_wait plain;
+  std::array<outcome, 3> of_timers;
+  std::array<wheel_timer, 3> timers{wheel_timer(c.wheel), wheel_timer(c.wheel),
+                                    wheel_timer(c.wheel)};
+  std::optional<std::size_t> counted;
+  support::act_while_due(
+    c,
+    [&] {
+      const auto deadline = c.wheel.now() + 1500us;
+      c.wheel.async_wait(deadline, plain.handler());
+      for (std::size_t i = 0; i < timers.size(); ++i) {
+        timers[i].expires_at(deadline);
+        timers[i].async_wait(of_timers[i].recorder());
+      }
+    },
+    [&] {
+      plain.signal.emit(cancellation_type::terminal);
+      counted = timers[0].cancel() + timers[1].cancel_one() + timers[2].expires_after(1h);
+      counted = *counted + c.wheel.cancel_all();
+    });
+  BOOST_TEST(counted.value() == 0U);
+  BOOST_TEST(plain.result.succeeded());
+  for (const auto& wait : of_timers) BOOST_TEST(wait.succeeded());
 }
 
 BOOST_AUTO_TEST_CASE(cancel_all_counts_each_wait_once)

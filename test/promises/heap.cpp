@@ -4,16 +4,29 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
-#include <limits>
 #include <new>
 
 namespace {
 
-constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
+constexpr std::size_t unlimited = support::heap_limit::unlimited;
 
 constinit std::atomic<std::size_t> in_use{0};
 constinit thread_local std::size_t calls_left = unlimited;
+constinit thread_local std::size_t refusals_left = unlimited;
 constinit thread_local bool refused = false;
+
+/// Whether this call of operator new is to fail.
+bool refuse() noexcept
+{
+  if (calls_left == unlimited) return false;
+  if (calls_left != 0) {
+    --calls_left;
+    return false;
+  }
+  if (refusals_left == 0) return false;
+  if (refusals_left != unlimited) --refusals_left;
+  return refused = true;
+}
 
 /// Each block has its size in front, in a header that keeps the alignment.
 constexpr std::size_t header(std::size_t alignment)
@@ -23,13 +36,7 @@ constexpr std::size_t header(std::size_t alignment)
 
 void* allocate(std::size_t size, std::size_t alignment)
 {
-  if (calls_left != unlimited) {
-    if (calls_left == 0) {
-      refused = true;
-      throw std::bad_alloc();
-    }
-    --calls_left;
-  }
+  if (refuse()) throw std::bad_alloc();
   const std::size_t front = header(alignment);
   const std::size_t total = (front + size + front - 1) / front * front;
   auto* const block = static_cast<std::byte*>(std::aligned_alloc(front, total));
@@ -81,10 +88,11 @@ std::size_t heap_in_use() noexcept
   return in_use;
 }
 
-heap_limit::heap_limit(std::size_t calls) noexcept
+heap_limit::heap_limit(std::size_t calls, std::size_t refusals) noexcept
 {
   refused = false;
   calls_left = calls;
+  refusals_left = refusals;
 }
 heap_limit::~heap_limit()
 {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "support/run.hpp"
+#include "support/virtual_wheel.hpp"
 #include "support/wheel.hpp"
 
 namespace asio = boost::asio;
@@ -145,6 +146,21 @@ BOOST_AUTO_TEST_CASE(a_cascade_keeps_the_order_of_starts)
   support::run_to_end(c.context);
   BOOST_TEST(c.wheel.stats().cascaded > 0U);
   BOOST_TEST(arrived.is_sequence_of(rounds * per_round));
+}
+
+BOOST_AUTO_TEST_CASE(any_number_of_cascades_keeps_the_order_of_starts)
+{
+  constexpr std::size_t ticks = 130;
+  constexpr std::size_t per_tick = 20;
+  auto options = support::with_tick(1ms);
+  options.slots = 2;
+  support::wheel_in_virtual_time v(options);
+  arrival arrived;
+  for (std::size_t i = 0; i < ticks * per_tick; ++i)
+    v.wheel.async_wait(v.start + (1 + i / per_tick) * 1ms, arrived.note(i));
+  v.time.advance(ticks * 1ms);
+  BOOST_TEST(v.wheel.stats().cascaded > ticks * per_tick);
+  BOOST_TEST(arrived.is_sequence_of(ticks * per_tick));
 }
 
 BOOST_AUTO_TEST_CASE(timers_and_plain_waits_share_one_order)

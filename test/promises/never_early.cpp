@@ -5,6 +5,7 @@
 #include <deque>
 #include <thread>
 
+#include "support/early_count.hpp"
 #include "support/run.hpp"
 #include "support/wheel.hpp"
 
@@ -12,23 +13,9 @@ namespace asio = boost::asio;
 using namespace asio_wheel;
 using namespace std::chrono_literals;
 using support::context_with_wheel;
+using support::early_count;
 
 namespace {
-
-/// Counts the waits that ended, and those among them that ended too early.
-struct early_count {
-  wheel_timer_service& wheel;
-  std::size_t ended = 0;
-  std::size_t early = 0;
-
-  auto check(time_point deadline)
-  {
-    return [this, deadline](error_code ec) {
-      ++ended;
-      if (ec || wheel.now() < deadline) ++early;
-    };
-  }
-};
 
 constexpr std::size_t many = 400;
 

@@ -12,9 +12,9 @@
 #include <memory>
 #include <new>
 #include <optional>
-#include <stdexcept>
 #include <vector>
 
+#include "support/from_handler.hpp"
 #include "support/heap.hpp"
 #include "support/outcome.hpp"
 #include "support/run.hpp"
@@ -24,13 +24,11 @@ namespace asio = boost::asio;
 using namespace asio_wheel;
 using namespace std::chrono_literals;
 using support::context_with_wheel;
+using support::from_handler;
 using support::outcome;
+using support::run_through_exceptions;
 
 namespace {
-
-struct from_handler : std::runtime_error {
-  from_handler() : std::runtime_error("from a handler") {}
-};
 
 /// A handler that counts itself, and throws every third time.
 class every_third {
@@ -44,20 +42,6 @@ public:
 private:
   int calls_ = 0;
 };
-
-/// Runs a context to its end, through all exceptions. How many there were.
-int run_through_exceptions(asio::io_context& context)
-{
-  int thrown = 0;
-  for (;;) {
-    try {
-      support::run_to_end(context);
-      return thrown;
-    } catch (const from_handler&) {
-      ++thrown;
-    }
-  }
-}
 
 /// An allocator that has nothing.
 template <class T>

@@ -39,28 +39,32 @@ BOOST_AUTO_TEST_CASE(a_plain_handler_runs_in_the_wheels_context)
 
 BOOST_AUTO_TEST_CASE(however_a_wait_ends_its_handler_runs_on_its_strand)
 {
-  context_with_wheel c(support::with_limit(2));
-  const auto strand = asio::make_strand(c.context);
-  asio::cancellation_signal signal;
-  outcome expired;
-  outcome aborted;
-  outcome refused;
-  int on_strand = 0;
-  const auto bound = [&](outcome& o) {
-    return asio::bind_executor(strand, [&](error_code ec) {
-      o.recorder()(ec);
-      if (strand.running_in_this_thread()) ++on_strand;
-    });
+  const auto check = [](auto executor_of) {
+    context_with_wheel c(support::with_limit(2));
+    const auto strand = asio::make_strand(c.context);
+    asio::cancellation_signal signal;
+    outcome expired;
+    outcome aborted;
+    outcome refused;
+    int on_strand = 0;
+    const auto bound = [&](outcome& o) {
+      return asio::bind_executor(executor_of(strand), [&](error_code ec) {
+        o.recorder()(ec);
+        if (strand.running_in_this_thread()) ++on_strand;
+      });
+    };
+    c.wheel.async_wait(1ms, bound(expired));
+    c.wheel.async_wait(1h, asio::bind_cancellation_slot(signal.slot(), bound(aborted)));
+    c.wheel.async_wait(1h, bound(refused));
+    signal.emit(asio::cancellation_type::total);
+    support::run_to_end(c.context);
+    BOOST_TEST(expired.succeeded());
+    BOOST_TEST(aborted.aborted());
+    BOOST_TEST(refused.error == wheel_errc::too_many_pending);
+    BOOST_TEST(on_strand == 3);
   };
-  c.wheel.async_wait(1ms, bound(expired));
-  c.wheel.async_wait(1h, asio::bind_cancellation_slot(signal.slot(), bound(aborted)));
-  c.wheel.async_wait(1h, bound(refused));
-  signal.emit(asio::cancellation_type::total);
-  support::run_to_end(c.context);
-  BOOST_TEST(expired.succeeded());
-  BOOST_TEST(aborted.aborted());
-  BOOST_TEST(refused.error == wheel_errc::too_many_pending);
-  BOOST_TEST(on_strand == 3);
+  check([](const auto& strand) { return strand; });
+  check([](const auto& strand) { return asio::any_io_executor(strand); });
 }
 
 BOOST_AUTO_TEST_CASE(a_handler_of_a_pool_runs_in_the_pool)

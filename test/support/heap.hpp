@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 
 namespace support {
 
@@ -10,10 +11,12 @@ namespace support {
 [[nodiscard]] std::size_t heap_in_use() noexcept;
 
 /// While it lives, this thread's calls of operator new throw std::bad_alloc, but for the first
-/// ones.
+/// ones; and for the later ones, if the number of `refusals` is limited.
 class heap_limit {
 public:
-  explicit heap_limit(std::size_t calls_left) noexcept;
+  static constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
+
+  explicit heap_limit(std::size_t calls_left, std::size_t refusals = unlimited) noexcept;
   heap_limit(const heap_limit&) = delete;
   heap_limit& operator=(const heap_limit&) = delete;
   ~heap_limit();

@@ -2,13 +2,18 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <memory>
+#include <new>
 
 namespace support {
 
 struct ledger {
-  std::size_t taken = 0;        ///< allocations so far
-  std::size_t outstanding = 0;  ///< of these, not given back yet
+  std::size_t taken = 0;            ///< allocations so far
+  std::size_t outstanding = 0;      ///< of these, not given back yet
+  std::size_t refused = unlimited;  ///< the allocation that throws std::bad_alloc, counted from 0
+
+  static constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 };
 
 template <class T>
@@ -22,6 +27,10 @@ struct booking_allocator {
 
   T* allocate(std::size_t n)
   {
+    if (books->taken == books->refused) {
+      books->refused = ledger::unlimited;
+      throw std::bad_alloc();
+    }
     T* p = std::allocator<T>{}.allocate(n);
     ++books->taken;
     ++books->outstanding;

@@ -17,8 +17,11 @@ enum class tick : std::uint64_t {};
   return static_cast<std::uint64_t>(t);
 }
 
-/// The tick of a wait that does not expire. One value lies above it, for "not even asleep".
+/// The tick of a wait that does not expire.
 inline constexpr tick never{std::numeric_limits<std::uint64_t>::max() - 1};
+
+/// No tick at all, above all others. What std::optional would say, in a register.
+inline constexpr tick no_tick{count(never) + 1};
 
 /// Adds without wrapping: whatever lies beyond the last tick is `never`.
 [[nodiscard]] constexpr tick operator+(tick t, std::uint64_t n) noexcept

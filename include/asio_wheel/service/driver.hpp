@@ -59,7 +59,7 @@ private:
   using strand = asio::strand<posting_executor>;
   using timer = asio::basic_waitable_timer<clock_type, asio::wait_traits<clock_type>, strand>;
 
-  static constexpr tick disarmed{count(never) + 1};
+  static constexpr tick disarmed = no_tick;
 
   [[gnu::noinline]] void request_pass();
   void pass();

@@ -15,6 +15,7 @@ class wheel_timer_service;
 [[nodiscard]] ASIO_WHEEL_EXPORT wheel_timer_service* recent_wheel(
   const boost::asio::execution_context& context) noexcept;
 
+/// Makes `wheel` the one that this thread used last.
 ASIO_WHEEL_EXPORT void remember_wheel(const boost::asio::execution_context& context,
                                       wheel_timer_service& wheel) noexcept;
 

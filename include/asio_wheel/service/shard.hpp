@@ -1,6 +1,7 @@
 // L2 service: a lock, a wheel and the counters of what went through it.
 #pragma once
 
+#include <asio_wheel/ground/export.hpp>
 #include <asio_wheel/ground/spin_lock.hpp>
 #include <asio_wheel/service/batch.hpp>
 #include <asio_wheel/service/huge_pages.hpp>
@@ -16,7 +17,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
-#include <optional>
 #include <utility>
 
 namespace asio_wheel {
@@ -80,7 +80,7 @@ public:
   void advance(tick now) noexcept
   {
     settle();
-    unneeded_.store(none, std::memory_order_relaxed);
+    unneeded_.store(no_tick, std::memory_order_relaxed);
     wheel_.advance(now);
   }
 
@@ -99,7 +99,7 @@ public:
 
   /// The next wait that is due. Nothing if it is a lazy one whose deadline has moved: that is filed
   /// again, and its tick noted if it is earlier than `renewed`.
-  [[nodiscard]] wait_op* pop_expired(time_point now, std::optional<tick>& renewed) noexcept;
+  [[nodiscard]] wait_op* pop_expired(time_point now, tick& renewed) noexcept;
 
   /// Cuts an expired wait's ties. Of any shard, if that is locked; so that it can be asked for
   /// ahead of time what is needed to do so.
@@ -129,7 +129,7 @@ public:
 
   /// Tells the driver about the slots that waits were withdrawn from, unless waits that were filed
   /// since are to be woken for no later. Takes the lock, if there is anything to tell.
-  [[gnu::noinline]] void tell_driver() noexcept;
+  [[gnu::noinline]] ASIO_WHEEL_EXPORT void tell_driver() noexcept;
 
 private:
   friend class shard_section;
@@ -141,7 +141,7 @@ private:
   static void drop_link(wait_op& op) noexcept;
   static void detach(wait_op& op, bool expired) noexcept;
 
-  [[nodiscard]] bool renew(wait_op& op, time_point now, std::optional<tick>& renewed) noexcept;
+  [[nodiscard]] bool renew(wait_op& op, time_point now, tick& renewed) noexcept;
   void cancel(wait_op& op) noexcept;
   void cancel_later(timer_wait_op& op) noexcept;
   void take_out(wait_op& op) noexcept;
@@ -149,19 +149,18 @@ private:
   void condemn(wait_op& op) noexcept;
   void make_ready(wait_op& op, wait_outcome outcome) noexcept;
 
-  /// What the driver is to be told: the tick it need not wake up for; tick 0 if for none at all.
+  /// What the driver is to be told: the tick it need not wake up for; tick 0 if for none at all;
+  /// no_tick if nothing.
   [[nodiscard]] tick take_unneeded() noexcept
   {
     const tick unneeded = unneeded_.load(std::memory_order_relaxed);
-    if (unneeded == none) return none;
-    unneeded_.store(none, std::memory_order_relaxed);
+    if (unneeded == no_tick) return no_tick;
+    unneeded_.store(no_tick, std::memory_order_relaxed);
     return wheel_.empty() ? tick{} : unneeded;
   }
 
   void post_ready() noexcept;
   void complete_ready();
-
-  static constexpr tick none{count(never) + 1};
 
   // What a start and a cancel write is in one cache line, for the sake of threads that come here
   // to cancel what was started by another.
@@ -181,7 +180,7 @@ private:
 
   /// The earliest tick that a wait which was taken out alone was to be woken for, if the driver is
   /// still to be told. Read without the lock by tell_driver().
-  std::atomic<tick> unneeded_{none};
+  std::atomic<tick> unneeded_{no_tick};
 
   timing_wheel wheel_;
 

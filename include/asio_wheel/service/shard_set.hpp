@@ -26,6 +26,7 @@ namespace asio_wheel {
 class ASIO_WHEEL_EXPORT shard_set : public boost::intrusive_ref_counter<shard_set> {
 public:
   shard_set(const asio::any_io_executor& ex, const wheel_options& options);
+  ~shard_set();  // not in every user's code: what it takes apart is hidden in a shared library
 
   [[nodiscard]] const wheel_options& options() const noexcept { return options_; }
   [[nodiscard]] const wheel_clock& clock() const noexcept { return clock_; }
@@ -121,7 +122,7 @@ private:
   [[nodiscard]] outlook advance_shards(tick now) noexcept;
   void post_expired() noexcept;
   void complete_expired();
-  [[nodiscard]] bool take_expired(batch& waits, std::optional<tick>& renewed);
+  [[nodiscard]] bool take_expired(batch& waits, tick& renewed);
 
   const wheel_options options_;
   const asio::any_io_executor executor_;

@@ -15,8 +15,9 @@ namespace asio_wheel {
 /// What a `basic_wheel_timer` is, but for its executor.
 ///
 /// All waits of a timer have the same deadline, so they are in one shard and one slot and expire
-/// together. The shard is the one of the thread that started the first of them, and guards
-/// everything here; while there are none, another thread may take the timer over to its own.
+/// together, but for those that are started when it has passed. The shard is the one of the thread
+/// that started the first of them, and guards everything here; while there are none, another thread
+/// may take the timer over to its own.
 ///
 /// Thread-safe, but for construction, destruction and moves of the object itself.
 class ASIO_WHEEL_EXPORT waits_of_timer {
@@ -44,7 +45,7 @@ public:
   /// Throws what allocating or posting throws, with nothing changed and the wait not taken over.
   [[gnu::flatten]] void start(timer_wait_op& op);
 
-  /// Takes a wait out of the list it is in, if any. Expired waits take all the others along.
+  /// Takes a wait out of the list it is in, if any. An expired one takes all along that are due.
   /// Requires the lock of its shard.
   static void forget(timer_wait_op& op, bool expired) noexcept;
 
@@ -78,6 +79,7 @@ private:
   [[gnu::flatten]] std::size_t set_expiry(time_point deadline, tick when) noexcept;
   std::size_t cancel_all(section& s) noexcept;
   void move_to(shard& local) noexcept;
+  [[nodiscard]] tick tick_of_expiry() noexcept;
 
   [[nodiscard]] std::uintptr_t end_mark() const noexcept
   {

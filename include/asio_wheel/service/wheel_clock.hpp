@@ -1,18 +1,19 @@
 // L2 service: reading the time, and the one place that converts it to ticks and back.
 #pragma once
 
+#include <asio_wheel/ground/divider.hpp>
+#include <asio_wheel/ground/export.hpp>
 #include <asio_wheel/ground/tick.hpp>
 #include <asio_wheel/service/wheel_options.hpp>
 
 #include <atomic>
 #include <chrono>
-#include <optional>
 
 namespace asio_wheel {
 
-using clock_type = std::chrono::steady_clock;
-using time_point = clock_type::time_point;
-using duration = clock_type::duration;
+using clock_type = std::chrono::steady_clock;  ///< the clock of all deadlines
+using time_point = clock_type::time_point;     ///< a deadline; max() is never
+using duration = clock_type::duration;         ///< a delay; max() is for ever
 
 /// The clock of a wheel: tick 0 begins when it is made.
 ///
@@ -46,23 +47,24 @@ public:
   }
 
   /// Blocks the thread for a while, and for no longer than until `deadline`.
-  void sleep_towards(time_point deadline) const;
+  ASIO_WHEEL_EXPORT void sleep_towards(time_point deadline) const;
 
   /// Where a delay begins: a reading that is not before now(), and after it by no more than the
   /// coarse clock's grain.
   [[nodiscard]] time_point start_of_delay() const noexcept;
 
   /// The same for whatever clock it will turn out to be, while the memory comes that says so: the
-  /// time cannot be read while a load is outstanding. Nothing if the clocks of the process are not
-  /// all of one kind, or one is stopped.
-  [[nodiscard]] static std::optional<time_point> early_start_of_delay() noexcept;
+  /// time cannot be read while a load is outstanding. `unknown` if the clocks of the process are
+  /// not all of one kind, or one is stopped.
+  [[nodiscard]] static time_point early_start_of_delay() noexcept;
+  static constexpr time_point unknown{};  ///< which is long past
 
   /// start_of_delay() of the clock that `clock` points to, an early one if there is any: then
   /// neither the pointer nor the clock is looked at.
   [[nodiscard]] static time_point start_of_delay(const wheel_clock* const& clock) noexcept
   {
-    const auto early = early_start_of_delay();
-    return early ? *early : clock->start_of_delay();
+    const time_point early = early_start_of_delay();
+    return early != unknown ? early : clock->start_of_delay();
   }
 
   /// `start + delay`. Saturates: time_point::max() is never.
@@ -73,8 +75,8 @@ public:
   }
 
   /// The deadline `delay` from now, counted from start_of_delay(), be it an early one.
-  [[nodiscard]] time_point deadline_after(
-    duration delay, std::optional<time_point> early = std::nullopt) const noexcept;
+  [[nodiscard]] time_point deadline_after(duration delay,
+                                          time_point early = unknown) const noexcept;
 
   /// The first tick that is not before `t`; `never` for time_point::max().
   [[nodiscard]] tick tick_ceil(time_point t) const noexcept;
@@ -100,7 +102,7 @@ private:
   [[nodiscard]] std::uint64_t since_origin(time_point t) const noexcept;
 
   time_point origin_;
-  std::uint64_t tick_ns_;
+  divider tick_ns_;
   tick last_;                                 ///< that begins at a time point
   duration coarse_grain_{};                   ///< zero: the clock is read precisely
   std::atomic<duration::rep> stopped_at_{0};  ///< 0, which is long past: the clock runs

@@ -15,6 +15,7 @@ enum class clock_source {
             ///< the grain of that clock (two ticks, usually 8 ms); never shorter
 };
 
+/// The most shards that a wheel can have.
 inline constexpr std::size_t max_shards = 64;
 
 /// The shape and the limits of a wheel.
@@ -34,6 +35,7 @@ struct wheel_options {
   /// `wheel_errc::too_many_pending`. 0: no limit.
   std::size_t max_pending = 0;
 
+  /// What delays are counted from.
   clock_source clock = clock_source::precise;
 };
 

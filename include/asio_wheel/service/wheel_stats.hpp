@@ -13,16 +13,23 @@ namespace asio_wheel {
 /// A histogram of durations in powers of two: bucket i > 0 counts those in [2^(i-1), 2^i) ns.
 class ASIO_WHEEL_EXPORT log2_histogram {
 public:
+  /// Counts `d`; less than zero is zero.
   void add(std::chrono::nanoseconds d) noexcept;
+
+  /// Adds the counts of another.
   log2_histogram& operator+=(const log2_histogram& other) noexcept;
 
+  /// How many durations were counted.
   [[nodiscard]] std::uint64_t count() const noexcept;
 
   /// An upper bound of the `p`-th percentile, 0 <= p <= 100: exact to a factor of two, and never
   /// above max(). Zero if nothing was counted.
   [[nodiscard]] std::chrono::nanoseconds percentile(double p) const noexcept;
+
+  /// The longest; zero if nothing was counted.
   [[nodiscard]] std::chrono::nanoseconds max() const noexcept { return max_; }
 
+  /// The counts, bucket by bucket.
   [[nodiscard]] const std::array<std::uint64_t, 64>& buckets() const noexcept { return buckets_; }
 
 private:

@@ -32,11 +32,12 @@ namespace asio_wheel {
 /// from inside any of them.
 class ASIO_WHEEL_EXPORT wheel_timer_service : public asio::execution_context::service {
 public:
-  using executor_type = asio::any_io_executor;
-  using clock_type = asio_wheel::clock_type;
-  using duration = asio_wheel::duration;
-  using time_point = asio_wheel::time_point;
+  using executor_type = asio::any_io_executor;  ///< that of handlers without one of their own
+  using clock_type = asio_wheel::clock_type;    ///< the clock of all deadlines
+  using duration = asio_wheel::duration;        ///< of the clock
+  using time_point = asio_wheel::time_point;    ///< of the clock
 
+  /// By which a context knows the service.
   static asio::execution_context::id id;
 
   /// For `make_service`. Prefer make_wheel(), which fills in the executor: that of the context
@@ -52,6 +53,7 @@ public:
   /// where the wheel exists already; otherwise throws std::logic_error. Use use_wheel().
   explicit wheel_timer_service(asio::execution_context& context);
 
+  /// To be left to the context.
   ~wheel_timer_service();
 
   /// Waits for `delay` to pass.
@@ -83,6 +85,7 @@ public:
   /// The time by which deadlines are judged.
   [[nodiscard]] time_point now() const noexcept { return shards_->clock().now(); }
 
+  /// The executor of handlers that have none of their own.
   [[nodiscard]] executor_type get_executor() const noexcept { return shards_->executor(); }
 
   /// As given, with slots and shards filled in and rounded.
@@ -96,6 +99,7 @@ public:
   /// that other threads start meanwhile may or may not be among them.
   std::size_t cancel_all() { return shards_->cancel_all(); }
 
+  /// A reading of the counters. Takes every shard's lock.
   [[nodiscard]] wheel_stats stats() const noexcept { return shards_->stats(); }
 
   /// What timers of this wheel share with it.

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory_resource>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -71,8 +70,9 @@ public:
   void insert(wheel_entry& e, tick when);
 
   /// Takes out an entry that is filed and not yet due (see is_due). If it was the last one in its
-  /// slot, returns the tick which next_tick() could have named on that slot's account.
-  std::optional<tick> erase(wheel_entry& e) noexcept;
+  /// slot, returns the tick which next_tick() could have named on that slot's account, else
+  /// no_tick.
+  tick erase(wheel_entry& e) noexcept;
 
   /// Asks for what erase() needs, next to the entry itself, from what its cell() said once.
   static void prefetch_cell(const void* cell) noexcept;
@@ -144,7 +144,7 @@ private:
 
   void file(wheel_entry& e, std::uint32_t slot) noexcept;
   [[nodiscard, gnu::noinline]] chunk& open_chunk(std::uint32_t slot) noexcept;
-  [[nodiscard, gnu::noinline]] std::optional<tick> close_chunk(chunk& c, tick due) noexcept;
+  [[nodiscard, gnu::noinline]] tick close_chunk(chunk& c, tick due) noexcept;
   void mark_occupied(std::uint32_t slot) noexcept;
   void mark_empty(std::uint32_t slot) noexcept;
   [[nodiscard]] tick wake_tick(std::uint32_t slot, tick due) const noexcept;

@@ -301,6 +301,19 @@ BOOST_AUTO_TEST_CASE(to_the_end_of_time_completes_all_but_what_never_comes)
   BOOST_TEST(!c.time.advance_to_next());
 }
 
+BOOST_AUTO_TEST_CASE(never_comes_to_the_end_of_time_itself)
+{
+  context_in_virtual_time c;
+  c.time.advance(duration::max());
+  BOOST_TEST((c.time.now() < time_point::max()));
+  outcome never_due;
+  c.wheel.async_wait(time_point::max(), never_due.recorder());
+  wheel_timer timer(c.wheel, time_point::max());
+  timer.async_wait(never_due.recorder());
+  BOOST_TEST(c.time.advance(duration::max()) == 0U);
+  BOOST_TEST(never_due.pending());
+}
+
 BOOST_AUTO_TEST_CASE(passes_over_what_was_cancelled)
 {
   context_in_virtual_time c;

@@ -34,6 +34,33 @@ BOOST_AUTO_TEST_CASE(resumes_real_time)
   BOOST_TEST(wait.succeeded());
 }
 
+BOOST_AUTO_TEST_CASE(makes_no_timer_early_that_was_set_to_the_time_reached)
+{
+  // Half a tick after the beginning of one, under which it would have been filed.
+  context_with_wheel c(support::with_tick(1h));
+  wheel_timer at(c.wheel);
+  wheel_timer after(c.wheel);
+  {
+    virtual_time time(c.wheel);
+    c.wheel.async_wait(1ns, [](error_code) {});
+    time.advance_to_next();
+    time.advance(30min);
+    at.expires_at(c.wheel.now());
+    after.expires_after(0ns);
+  }
+  virtual_time time(c.wheel);
+  int ended = 0;
+  for (wheel_timer* const timer : {&at, &after}) {
+    timer->async_wait([&, timer](error_code ec) {
+      BOOST_TEST(!ec);
+      BOOST_TEST((c.wheel.now() >= timer->expiry()));
+      ++ended;
+    });
+  }
+  BOOST_TEST(time.advance_to_next());
+  BOOST_TEST(ended == 2);
+}
+
 BOOST_AUTO_TEST_CASE(leaves_every_wait_its_deadline)
 {
   context_with_wheel c;

@@ -112,6 +112,23 @@ BOOST_AUTO_TEST_CASE(keeps_several_waits_in_order_through_moves_and_cancels)
   BOOST_TEST(order == expected, boost::test_tools::per_element());
 }
 
+BOOST_AUTO_TEST_CASE(cancels_what_was_started_after_its_other_waits_were_due)
+{
+  context_with_wheel c;
+  virtual_time time(c.wheel);
+  const auto deadline = c.wheel.now() + 1s;
+  wheel_timer timer(c.wheel, deadline);
+  outcome late;
+  c.wheel.async_wait(deadline, [&](error_code) { timer.async_wait(late.recorder()); });
+  // As many as go ahead of the next in a batch of their own.
+  for (int i = 1; i < 64; ++i) c.wheel.async_wait(deadline, [](error_code) {});
+  std::size_t cancelled = 0;
+  timer.async_wait([&](error_code) { cancelled = timer.cancel(); });
+  time.advance(2s);
+  BOOST_TEST(cancelled == 1U);
+  BOOST_TEST(late.aborted());
+}
+
 BOOST_AUTO_TEST_CASE(counts_waits_that_a_signal_ended_no_more)
 {
   context_with_wheel c;

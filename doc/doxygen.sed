@@ -1,0 +1,7 @@
+# What Doxygen is given to read instead of the headers.
+
+# `Errors:` and the like begin a paragraph of their own.
+s,^( */// )(Signature|Errors|Executor|Cancellation|Thread safety|Exceptions): ,\1@paragraph{\2} ,
+
+# Specialisations of other libraries' templates, whose namespaces it does not know.
+s,^struct (boost|fmt|std)::[a-z_:]+,struct specialization,

@@ -1,0 +1,112 @@
+// A lock in a Redis server, held on a lease that a watchdog renews: who dies loses it by itself.
+#pragma once
+
+#include "redis_link.hpp"
+
+#include <fmt/format.h>
+#include <asio_wheel.hpp>
+#include <boost/asio.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <random>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace redis {
+
+/// Not thread-safe.
+///
+/// The lock is a key that holds the token of its owner, and that the server removes when the lease
+/// has run out. Each owner gets a fence as well, a number higher than all before: whatever the lock
+/// protects can tell by it a late write of an owner that lost the lock without noticing, as it can
+/// happen to one that was suspended.
+class lease_lock {
+public:
+  lease_lock(const asio::any_io_executor& ex, const endpoints& server, std::string name,
+             std::chrono::milliseconds lease)
+    : wheel_(asio_wheel::use_wheel(ex)),
+      link_(ex, server),
+      name_(std::move(name)),
+      lease_(lease)
+  {}
+
+  [[nodiscard]] const std::string& token() const { return token_; }
+
+  /// Whether the lock is certain to be ours. The server counts the lease from when it is told, so
+  /// that this ends a little earlier than there.
+  [[nodiscard]] bool is_held() const { return wheel_.now() < held_until_; }
+
+  /// Takes the lock if nobody has it. Returns the fence, or 0. Throws command_failed.
+  asio::awaitable<std::int64_t> try_acquire()
+  {
+    const auto sent = wheel_.now();
+    const auto fence = co_await link_.command(sent + lease_, "EVAL", acquire_script, 2, name_,
+                                              name_ + ":fence", token_, lease_.count());
+    if (fence != 0) held_until_ = sent + lease_;
+    co_return fence;
+  }
+
+  /// The watchdog: renews the lease every third of it, and returns when the lock is lost.
+  asio::awaitable<void> keep()
+  {
+    const auto ex = co_await asio::this_coro::executor;
+    const auto period = lease_ / 3;
+    asio_wheel::wheel_interval turns(ex, wheel_.now() + period, period,
+                                     asio_wheel::missed_tick::skip);
+    const auto no_throw = asio::as_tuple(asio::use_awaitable);
+    while (true) {
+      const auto [ec, due] =
+        co_await turns.async_tick(asio_wheel::timeout_at(held_until_, no_throw));
+      if (ec || !is_held()) co_return;
+      const auto sent = wheel_.now();
+      try {
+        if (co_await link_.command(held_until_, "EVAL", renew_script, 1, name_, token_,
+                                   lease_.count()) == 0)
+          break;
+        held_until_ = sent + lease_;
+      } catch (const command_failed& e) {
+        // There is a turn or two left to try again.
+        fmt::print(stderr, "cannot renew the lease: {}\n", e.what());
+      }
+    }
+    held_until_ = {};
+  }
+
+  /// Returns whether the lock was ours up to now. Throws command_failed.
+  asio::awaitable<bool> release()
+  {
+    held_until_ = {};
+    co_return co_await link_.command(wheel_.now() + lease_, "EVAL", release_script, 1, name_,
+                                     token_) != 0;
+  }
+
+private:
+  // One script each: nothing of somebody else's can come between its commands.
+  static constexpr std::string_view acquire_script =
+    "if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then "
+    "return redis.call('INCR', KEYS[2]) end return 0";
+  static constexpr std::string_view renew_script =
+    "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end "
+    "return redis.call('PEXPIRE', KEYS[1], ARGV[2])";
+  static constexpr std::string_view release_script =
+    "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end "
+    "return redis.call('DEL', KEYS[1])";
+
+  static std::string random_token()
+  {
+    std::random_device random;
+    return fmt::format("{:08x}{:08x}", random(), random());
+  }
+
+  asio_wheel::wheel_timer_service& wheel_;
+  link link_;
+  const std::string name_;
+  const std::chrono::milliseconds lease_;
+  const std::string token_ = random_token();
+  clock::time_point held_until_{};
+};
+
+}  // namespace redis

@@ -1,0 +1,150 @@
+// What these programs use of asio_wheel's roof, on steady_timer: what one would write without it.
+//
+// Nothing here is thread-safe, and what is waited for has to be owned by who waits.
+#pragma once
+
+#include "connection.hpp"
+
+#include <asio_wheel.hpp>
+#include <boost/asio.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+
+namespace rpc {
+
+/// A timer whose deadline moves while it is waited for. It is not set again for that, which would
+/// cost a cancelled wait for every frame: the deadline is looked at again when it has come.
+class lazy_timer {
+public:
+  void cancel()
+  {
+    // A wait that has expired, but whose handler is yet to be called, is not cancelled by its
+    // timer.
+    cancelled_ = true;
+    timer_.cancel();
+  }
+
+protected:
+  explicit lazy_timer(const asio::any_io_executor& ex) : timer_(ex) {}
+  ~lazy_timer() = default;
+
+  virtual clock::time_point deadline() const = 0;
+
+  /// Waits for the deadline, then calls `complete(self, error_code)`.
+  template <class Signature, class Complete, class Token>
+  auto async_wait(Complete complete, Token&& token)
+  {
+    return asio::async_compose<Token, Signature>(
+      [this, complete, waited = false](auto& self, error_code ec = {}) mutable {
+        if (cancelled_) ec = asio::error::operation_aborted;
+        if (std::exchange(waited, true) && (ec || deadline() <= clock::now()))
+          return complete(self, ec);
+        timer_.expires_at(cancelled_ ? clock::time_point::min() : deadline());
+        timer_.async_wait(std::move(self));
+      },
+      token, timer_);
+  }
+
+private:
+  asio::steady_timer timer_;
+  bool cancelled_ = false;
+};
+
+/// asio_wheel::wheel_watchdog.
+class steady_watchdog final : public lazy_timer {
+public:
+  steady_watchdog(const asio::any_io_executor& ex, clock::duration timeout)
+    : lazy_timer(ex),
+      timeout_(timeout)
+  {}
+
+  void touch() { touched_ = clock::now(); }
+
+  template <class Token>
+  auto async_expired(Token&& token)
+  {
+    return async_wait<void(error_code)>([](auto& self, error_code ec) { self.complete(ec); },
+                                        std::forward<Token>(token));
+  }
+
+private:
+  clock::time_point deadline() const override { return touched_ + timeout_; }
+
+  clock::duration timeout_;
+  clock::time_point touched_ = clock::now();
+};
+
+/// asio_wheel::heartbeat, by the same rules.
+class steady_heartbeat final : public lazy_timer {
+public:
+  steady_heartbeat(const asio::any_io_executor& ex, const asio_wheel::heartbeat_options& options)
+    : lazy_timer(ex),
+      options_(options)
+  {}
+
+  void sent() { sent_ = clock::now(); }
+  void received() { received_ = clock::now(); }
+
+  template <class Token>
+  auto async_next(Token&& token)
+  {
+    using asio_wheel::heartbeat_event;
+    return async_wait<void(error_code, heartbeat_event)>(
+      [this](auto& self, error_code ec) {
+        reported_ = clock::now();
+        const bool lost = lost_at() <= reported_;
+        self.complete(ec, lost ? heartbeat_event::peer_lost : heartbeat_event::send_ping);
+      },
+      std::forward<Token>(token));
+  }
+
+private:
+  clock::time_point deadline() const override
+  {
+    return std::min(std::max(std::min(sent_, received_), reported_) + options_.interval, lost_at());
+  }
+  clock::time_point lost_at() const
+  {
+    return received_ + static_cast<int>(options_.max_missed) * options_.interval;
+  }
+
+  asio_wheel::heartbeat_options options_;
+  clock::time_point sent_ = clock::now(), received_ = sent_, reported_{};
+};
+
+/// asio_wheel::keyed_scheduler, as far as it is used here.
+template <class Key>
+class steady_scheduler {
+public:
+  explicit steady_scheduler(const asio::any_io_executor& ex) : executor_(ex) {}
+
+  template <class F>
+  bool run_after(Key key, clock::duration delay, F f)
+  {
+    const auto [task, added] = tasks_->try_emplace(key, executor_, delay);
+    if (!added) return false;
+    task->second.async_wait(
+      [key, f = std::move(f), weak = std::weak_ptr(tasks_)](error_code ec) mutable {
+        const auto tasks = weak.lock();
+        if (ec || !tasks) return;
+        tasks->erase(key);
+        f();
+      });
+    return true;
+  }
+
+  std::size_t size() const { return tasks_->size(); }
+
+private:
+  using task_map = std::unordered_map<Key, asio::steady_timer>;
+
+  asio::any_io_executor executor_;
+  std::shared_ptr<task_map> tasks_ = std::make_shared<task_map>();
+};
+
+}  // namespace rpc

@@ -1,0 +1,42 @@
+// What a simulation came to: the audit, the table, and the file that chart.py draws.
+#pragma once
+
+#include "fleet.hpp"
+
+#include <asio_wheel.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace simulate {
+
+/// How things stood at one time.
+struct sample {
+  double hours = 0;  // simulated
+  figures counted;
+  std::uint64_t closed = 0;
+};
+
+struct results {
+  std::vector<sample> samples;  // from the beginning, where all is zero, to the end
+  std::uint64_t failing = 0;    // peers that nobody has given up yet
+  histogram lateness;
+  asio_wheel::wheel_stats wheel;
+  double processor_seconds = 0;  // without what it took to connect the fleet
+  double real_seconds = 0;
+  double memory = 0;  // bytes, at most
+
+  const figures& total() const { return samples.back().counted; }
+  double simulated_seconds() const { return samples.back().hours * 3600; }
+};
+
+/// A sentence for everything that does not add up.
+std::vector<std::string> audit(const settings& s, const results& r);
+
+void print(const settings& s, const results& r);
+
+/// Throws std::runtime_error if that is not possible.
+void write_json(const std::string& file, const settings& s, const results& r);
+
+}  // namespace simulate

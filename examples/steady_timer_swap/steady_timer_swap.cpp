@@ -1,0 +1,137 @@
+// What Asio's documentation does with a steady_timer, done with it and with a wheel_timer: the same
+// templates, and another type. Prints what that changes, and what it does not.
+#include "../rpc/command_line.hpp"
+#include "idioms.hpp"
+
+#include <fmt/format.h>
+#include <asio_wheel.hpp>
+#include <boost/asio.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace swap_timers {
+namespace {
+
+struct settings {
+  int timers = 100;
+  double seconds = 1;
+};
+
+struct outcome : observations {
+  rpc::usage used;
+};
+
+/// Thrown when the user wants no more.
+struct interrupted {};
+
+/// Runs an idiom to its end. Throws interrupted on SIGINT or SIGTERM.
+template <class Idiom>
+outcome run(const settings& s)
+{
+  outcome o;
+  bool enough = false;
+  const rpc::usage before = rpc::usage_so_far();
+  asio::io_context context(1);
+  asio::signal_set signals(context, SIGINT, SIGTERM);
+  signals.async_wait([&](error_code ec, int) {
+    if (ec) return;
+    enough = true;
+    context.stop();
+  });
+  crew all(context, signals);
+  const Idiom idiom(all, s.timers, s.seconds, o);
+  context.run();
+  if (enough) throw interrupted{};
+  const rpc::usage after = rpc::usage_so_far();
+  o.used = {after.cpu_us - before.cpu_us, after.wakeups - before.wakeups};
+  return o;
+}
+
+/// The lateness that `share` of the timers did not exceed.
+std::string lateness(outcome& o, double share)
+{
+  auto& all = o.lateness;
+  if (all.empty()) return "-";
+  const auto last = static_cast<double>(all.size() - 1);
+  const auto nth = all.begin() + static_cast<std::ptrdiff_t>(share * last);
+  std::nth_element(all.begin(), nth, all.end());
+  return fmt::format("{:.3f} ms", std::chrono::duration<double, std::milli>(*nth).count());
+}
+
+/// False if something was not the same that has to be.
+bool print(const char* name, int n, outcome steady, outcome wheel)
+{
+  const auto row = [](std::string_view what, const std::string& s, const std::string& w,
+                      std::string_view remark = "") {
+    fmt::print("  {:<24}{:>14}{:>14}  {}\n", what, s, w, remark);
+  };
+  fmt::print("{} {}:\n", n, name);
+  row("", "steady_timer", "wheel_timer");
+  for (const auto& [what, count] : wheel.counts) steady.counts[what];
+  for (const auto& [what, count] : steady.counts) {
+    const auto other = wheel.counts[what];
+    row(what, fmt::to_string(count), fmt::to_string(other), count == other ? "the same" : "WRONG");
+  }
+  const auto ms = [](const outcome& o) {
+    return fmt::format("{:.1f} ms", static_cast<double>(o.used.cpu_us) / 1e3);
+  };
+  row("processor time", ms(steady), ms(wheel));
+  row("wake-ups", fmt::to_string(steady.used.wakeups), fmt::to_string(wheel.used.wakeups));
+  row("lateness, median", lateness(steady, 0.5), lateness(wheel, 0.5));
+  row("          99 %", lateness(steady, 0.99), lateness(wheel, 0.99));
+  fmt::print("\n");
+  std::fflush(stdout);
+  return steady.counts == wheel.counts;
+}
+
+/// The same with both types of timer. False if something was wrong.
+template <template <class> class Idiom>
+bool compare(const settings& s)
+{
+  return print(Idiom<asio::steady_timer>::name, s.timers, run<Idiom<asio::steady_timer>>(s),
+               run<Idiom<asio_wheel::wheel_timer>>(s));
+}
+
+constexpr std::string_view intro =
+  R"(Usage: steady_timer_swap [option...]
+
+Does three things that Asio's documentation does with a steady_timer, with it and with a
+wheel_timer. The exit status is 1 if what came of it is not the same.
+
+What never changes: the code, but for the name of the type; what completes, with which result, in
+which order. What does: a wheel_timer expires at the next tick of its wheel, half of one later on
+average; all that expires in a tick costs one wake-up; and a wait costs less to start and cancel.
+)";
+
+}  // namespace
+}  // namespace swap_timers
+
+int main(int argc, char** argv)
+{
+  using namespace swap_timers;
+  return rpc::run_program("steady_timer_swap", [&] {
+    try {
+      settings s;
+      rpc::po::options_description options("Options", 100);
+      auto add = options.add_options();
+      add("timers", rpc::ranged(s.timers, "timers", 1, 400, "n"),
+          "connections, producers and timers, one after the other");
+      add("seconds", rpc::ranged(s.seconds, "seconds", 0.1, 60.0, "s"),
+          "how long the timers tick; as much of the rest");
+      if (!rpc::parse_command_line(argc, argv, intro, options)) return EXIT_SUCCESS;
+      const bool good = compare<deadlines>(s) && compare<conditions>(s) && compare<periods>(s);
+      return good ? EXIT_SUCCESS : EXIT_FAILURE;
+    } catch (interrupted) {
+      return EXIT_SUCCESS;
+    }
+  });
+}

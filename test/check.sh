@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Checks all that can be told without a build; see --help.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source cmake/debian.sh
+
+usage() {
+  cat <<'END'
+Usage: test/check.sh [check...]
+
+Installs the packages that are missing (Debian 12; with sudo unless you are root; asks nothing),
+then checks, without a check named all of them:
+
+  format     the sources are as clang-format leaves them
+  pictures   those of the guide are as doc/pictures.py draws them
+  reference  Doxygen has nothing to say about the comments on public names
+  tidy       clang-tidy finds nothing in src and the headers
+END
+}
+
+check_format() {
+  git ls-files '*.cpp' '*.hpp' | xargs clang-format-14 --dry-run --Werror
+}
+
+check_pictures() {
+  python3 doc/pictures.py --check
+}
+
+check_reference() {
+  local header
+  while read -r header; do
+    grep -q "include/$header" doc/Doxyfile || fail "doc/Doxyfile does not list $header"
+  done < <(sed -n 's/^#include <\(.*\)>$/\1/p' include/asio_wheel.hpp)
+  mkdir -p build
+  doxygen doc/Doxyfile
+}
+
+# As one unit, as they are built: Asio costs more to parse than all of them.
+check_tidy() {
+  local unit=build/tidy/sources.cpp
+  mkdir -p build/tidy
+  git ls-files 'src/*.cpp' | sed "s,.*,#include \"$PWD/&\"," >"$unit"
+  printf '#include <%s>\n' asio_wheel.hpp asio_wheel/fmt.hpp >>"$unit"
+  clang-tidy-16 --quiet "$unit" -- -std=c++20 -Iinclude -Isrc
+}
+
+checks=()
+for argument in "$@"; do
+  case $argument in
+    -h | --help) usage; exit ;;
+    format | pictures | reference | tidy) checks+=("$argument") ;;
+    *) usage >&2; fail "no such check: $argument" ;;
+  esac
+done
+((${#checks[@]})) || checks=(format pictures reference tidy)
+
+install_packages "${check_packages[@]}"
+for check in "${checks[@]}"; do
+  say "$check"
+  "check_$check"
+done

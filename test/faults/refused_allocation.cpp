@@ -1,0 +1,337 @@
+// Fault: memory is refused. Every allocation of every operation in turn, first by the handler's
+// allocator, then by the heap; while operations are started, and while the loop runs.
+//
+// What runs out while something is started starts nothing. What runs out while the loop runs leaves
+// by run() as std::bad_alloc; it costs a handler if memory was wanted on the way to that handler's
+// own executor, as with Asio's operations, and otherwise nothing.
+#include <boost/asio/bind_allocator.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <new>
+#include <optional>
+#include <type_traits>
+
+#include "faults/every_operation.hpp"
+#include "support/heap.hpp"
+#include "support/ledger.hpp"
+#include "support/outcome.hpp"
+#include "support/run.hpp"
+#include "support/virtual_wheel.hpp"
+
+namespace asio = boost::asio;
+using namespace asio_wheel;
+using namespace faults;
+using namespace std::chrono_literals;
+using support::heap_limit;
+
+namespace {
+
+constexpr std::size_t larger_than_what_is_recycled = 1024;
+
+/// Calls `round(limit)` with a heap that refuses the first call, the second, and so on, until one
+/// gets through: once only that call, and once all that follow, too.
+template <class Round>
+void refuse_each_call(Round round)
+{
+  // By now all is allocated that a process allocates once. Twice, as the books of a test may be
+  // among it.
+  for (int i = 0; i < 2; ++i) round(heap_limit::unlimited - 1, 0);
+  for (const std::size_t refusals : {std::size_t{1}, heap_limit::unlimited}) {
+    bool refused = true;
+    for (std::size_t calls = 0; refused; ++calls) {
+      const std::size_t before = support::heap_in_use();
+      refused = round(calls, refusals);
+      const std::size_t after = support::heap_in_use();
+      BOOST_TEST(after == before, "after " << calls << " calls: " << after - before << " bytes");
+    }
+  }
+}
+
+/// Calls `act` with a limited heap, and again if it threw, up to `times`. How often it did.
+template <class Act>
+std::size_t bad_allocs(std::size_t times, Act act)
+{
+  std::size_t thrown = 0;
+  while (thrown < times) {
+    try {
+      act();
+      break;
+    } catch (const std::bad_alloc&) {
+      ++thrown;
+    }
+  }
+  return thrown;
+}
+
+template <class Operation>
+bool start_with_limited_heap(std::size_t calls, std::size_t refusals)
+{
+  scene<Operation> s;
+  asio::cancellation_signal signal;
+  bool refused;
+  {
+    const heap_limit limit(calls, refusals);
+    bad_allocs(1, [&] {
+      s.make();
+      s.start(counted<>(s));
+      s.start(counted<larger_than_what_is_recycled>(s));
+      s.start(asio::bind_cancellation_slot(signal.slot(), counted<>(s)));
+    });
+    refused = limit.was_reached();
+  }
+  BOOST_TEST(s.living() == s.started);
+  // A deadline that there is no memory for is refused, and its operation is under way.
+  BOOST_TEST(s.wheel.pending() + s.wheel.stats().rejected == s.started);
+  if (!s.operation) s.make();
+  s.start(counted<>(s));
+  support::run_to_end(s.context);
+  BOOST_TEST(s.called == s.started);
+  BOOST_TEST(s.living() == 0U);
+  BOOST_TEST(s.wheel.pending() == 0U);
+  return refused;
+}
+
+template <class Operation>
+bool run_with_limited_heap(std::size_t calls, std::size_t refusals)
+{
+  scene<Operation> s;
+  asio::cancellation_signal signal;
+  s.make();
+  for (int i = 0; i < 70; ++i) s.start(counted<>(s));
+  s.start(asio::bind_cancellation_slot(signal.slot(), counted<>(s)));
+  std::size_t thrown;
+  bool refused;
+  {
+    const heap_limit limit(calls, refusals);
+    thrown = bad_allocs(3, [&] { s.context.run_for(support::patience); });
+    refused = limit.was_reached();
+  }
+  // No start has to come to its help.
+  support::run_to_end(s.context);
+  if (std::is_same_v<Operation, wait_with_an_executor>)
+    BOOST_TEST(s.called + thrown >= s.started);
+  else
+    BOOST_TEST(s.called == s.started);
+  BOOST_TEST(s.living() == 0U);
+  BOOST_TEST(s.wheel.pending() == 0U);
+  return refused;
+}
+
+/// A context's executor that has no memory for a function while it is told so.
+struct forgetful_executor {
+  asio::io_context* context;
+  const bool* has_memory;
+
+  template <class Function>
+  void execute(Function&& f) const
+  {
+    if (!*has_memory) throw std::bad_alloc();
+    asio::post(*context, std::forward<Function>(f));
+  }
+  [[nodiscard]] asio::execution_context& query(asio::execution::context_t) const noexcept
+  {
+    return *context;
+  }
+  [[nodiscard]] forgetful_executor require(asio::execution::blocking_t::never_t) const noexcept
+  {
+    return *this;
+  }
+  bool operator==(const forgetful_executor&) const = default;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(refused_allocation)
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(by_the_handlers_allocator_starts_nothing, Operation,
+                              every_asynchronous_operation)
+{
+  bool refused = true;
+  for (std::size_t n = 0; refused; ++n) {
+    scene<Operation> s;
+    s.make();
+    support::ledger books;
+    books.refused = n;
+    const auto handler = [&] {
+      return asio::bind_allocator(support::booking_allocator<void>(books), counted<>(s));
+    };
+    refused = bad_allocs(1, [&] {
+                s.start(handler());
+                s.start(handler());
+              }) != 0;
+    BOOST_TEST(s.living() == s.started);
+    BOOST_TEST(s.wheel.pending() == s.started);
+    books.refused = support::ledger::unlimited;
+    s.start(handler());
+    support::run_to_end(s.context);
+    BOOST_TEST(s.called == s.started);
+    BOOST_TEST(books.outstanding == 0U);
+    BOOST_TEST(s.living() == 0U);
+  }
+}
+
+// Only on the way to an executor of its own does a handler need memory again.
+BOOST_AUTO_TEST_CASE(by_the_handlers_allocator_on_its_way_loses_that_handler_alone)
+{
+  scene<wait_with_an_executor> s;
+  s.make();
+  support::ledger books;
+  for (int i = 0; i < 3; ++i)
+    s.start(asio::bind_allocator(support::booking_allocator<void>(books), counted<>(s)));
+  books.refused = books.taken + 1;  // that of the second
+  BOOST_CHECK_THROW(s.context.run(), std::bad_alloc);
+  support::run_to_end(s.context);
+  BOOST_TEST(s.called == 2U);
+  BOOST_TEST(s.living() == 0U);
+  BOOST_TEST(books.outstanding == 0U);
+}
+
+// A deadline goes to its handler's executor, too: it may be lost on its way, but not the operation.
+BOOST_AUTO_TEST_CASE(by_its_executor_to_a_deadline_leaves_the_operation_to_itself)
+{
+  scene<operation_that_is_cancelled> s;
+  s.make();
+  bool has_memory = true;
+  s.start(asio::bind_executor(forgetful_executor{&s.context, &has_memory}, counted<>(s)));
+  s.context.poll();
+  has_memory = false;
+  BOOST_CHECK_THROW(s.context.run_for(support::patience), std::bad_alloc);
+  has_memory = true;
+  BOOST_TEST(s.wheel.pending() == 0U);
+  BOOST_TEST(s.called == 0U);
+  s.operation->operations.front().complete({});
+  support::run_to_end(s.context);
+  BOOST_TEST(s.called == 1U);
+  BOOST_TEST(s.living() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(by_the_heap_starts_nothing, Operation, every_operation)
+{
+  refuse_each_call(start_with_limited_heap<Operation>);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(by_the_heap_while_the_loop_runs_is_made_up_for, Operation,
+                              every_operation)
+{
+  refuse_each_call(run_with_limited_heap<Operation>);
+}
+
+BOOST_AUTO_TEST_CASE(of_a_conversion_leaves_a_timer_its_waits)
+{
+  using strand = asio::strand<asio::io_context::executor_type>;
+  refuse_each_call([](std::size_t calls, std::size_t refusals) {
+    scene<plain_wait> s;
+    basic_wheel_timer<strand> typed(s.wheel, asio::make_strand(s.context));
+    std::optional<wheel_timer> any;
+    typed.expires_after(1ms);
+    typed.async_wait(counted<>(s));
+    bool refused;
+    {
+      const heap_limit limit(calls, refusals);
+      bad_allocs(1, [&] { any.emplace(std::move(typed)); });
+      refused = limit.was_reached();
+    }
+    BOOST_TEST(any.has_value() != refused);
+    BOOST_TEST(s.wheel.pending() == 1U);
+    BOOST_TEST((any ? any->cancel() : typed.cancel()) == 1U);
+    support::run_to_end(s.context);
+    BOOST_TEST(s.called == 1U);
+    return refused;
+  });
+}
+
+BOOST_AUTO_TEST_CASE(of_a_wheel_leaves_the_context_without)
+{
+  const auto check = [](auto make) {
+    refuse_each_call([&](std::size_t calls, std::size_t refusals) {
+      asio::io_context context;
+      bool refused;
+      {
+        const heap_limit limit(calls, refusals);
+        bad_allocs(1, [&] { make(context); });
+        refused = limit.was_reached();
+      }
+      BOOST_TEST(asio::has_service<wheel_timer_service>(context) != refused);
+      support::outcome wait;
+      use_wheel(context).async_wait(1ms, wait.recorder());
+      support::run_to_end(context);
+      BOOST_TEST(wait.succeeded());
+      return refused;
+    });
+  };
+  check([](asio::io_context& context) { make_wheel(context); });
+  check([](asio::io_context& context) { use_wheel(context); });
+  check([](asio::io_context& context) { wheel_timer timer(context, 1ms); });
+}
+
+BOOST_AUTO_TEST_CASE(of_a_repeating_task_ends_it_and_frees_its_key)
+{
+  refuse_each_call([](std::size_t calls, std::size_t refusals) {
+    support::context_with_wheel c;
+    keyed_scheduler<int> scheduler(c.wheel);
+    tally books;
+    std::size_t thrown;
+    bool refused;
+    scheduler.run_every(1, 1ms, counted<>(books), 3);
+    {
+      const heap_limit limit(calls, refusals);
+      thrown = bad_allocs(3, [&] { c.context.run_for(support::patience); });
+      refused = limit.was_reached();
+    }
+    support::run_to_end(c.context);
+    BOOST_TEST((books.called == 3U || thrown != 0));
+    BOOST_TEST(books.living() == 0U);
+    BOOST_TEST(scheduler.size() == 0U);
+    BOOST_TEST(scheduler.run_after(1, 1ms, counted<>(books)));
+    support::run_to_end(c.context);
+    BOOST_TEST(books.living() == 0U);
+    return refused;
+  });
+}
+
+BOOST_AUTO_TEST_CASE(in_virtual_time_moves_nothing_early_and_loses_nothing)
+{
+  refuse_each_call([](std::size_t calls, std::size_t refusals) {
+    support::context_with_wheel c;
+    tally books;
+    std::size_t early = 0;
+    for (int i = 1; i <= 100; ++i) {
+      const auto deadline = c.wheel.now() + i * 1ms;
+      c.wheel.async_wait(deadline, [&, life = counted<>(books), deadline](error_code ec) mutable {
+        life(ec);
+        early += c.wheel.now() < deadline;
+      });
+    }
+    {
+      std::optional<virtual_time> time;
+      const auto run_ready = [&c, large = std::array<char, 64>{}] {
+        c.context.restart();
+        c.context.poll();
+        return large.size();
+      };
+      bool refused;
+      {
+        const heap_limit limit(calls, refusals);
+        bad_allocs(1, [&] {
+          time.emplace(c.wheel, run_ready);
+          time->advance(1s);
+        });
+        refused = limit.was_reached();
+      }
+      if (!time) time.emplace(c.wheel, run_ready);
+      time->advance(1s);
+      BOOST_TEST(books.called == 100U);
+      BOOST_TEST(early == 0U);
+      BOOST_TEST(books.living() == 0U);
+      time.reset();
+      support::run_to_end(c.context);
+      return refused;
+    }
+  });
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Makes the Debian package, installs it, builds and runs the consumer against it, and removes it.
+# Needs Debian 12, and root or sudo.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+source cmake/debian.sh
+
+package=libasio-wheel-dev
+! is_installed "$package" || fail "$package is installed already"
+as_root=()
+((EUID == 0)) || as_root=(sudo)
+
+install_packages "${build_packages[@]}"
+folder=build/package
+rm -rf "$folder"
+cmake --preset release </dev/null
+cmake --build --preset release --target asio_wheel --parallel "$(build_jobs)" </dev/null
+cpack --config build/release/CPackConfig.cmake -B "$folder"
+
+say "installing $package"
+trap '"${as_root[@]}" dpkg --purge "$package" >/dev/null' EXIT
+"${as_root[@]}" apt-get install -y -qq "$PWD/$folder/$package"_*.deb </dev/null >/dev/null
+
+ctest --build-and-test test/install "$folder/consumer" --build-generator Ninja \
+  --test-command consumer

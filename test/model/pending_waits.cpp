@@ -1,0 +1,176 @@
+// The reference that a wheel is compared with.
+#include "model/pending_waits.hpp"
+
+#include <asio_wheel/service/wheel_errc.hpp>
+
+#include <algorithm>
+
+namespace model {
+
+using namespace asio_wheel;
+
+std::uint64_t time_line::floor(time_point t) const
+{
+  return t > base_ ? static_cast<std::uint64_t>((t - base_) / tick_) : 0;
+}
+
+std::uint64_t time_line::tick_for(time_point deadline, time_point now) const
+{
+  if (deadline == time_point::max()) return never;
+  const std::uint64_t down = floor(deadline);
+  const bool exact = deadline <= base_ || (deadline - base_) % tick_ == duration::zero();
+  const std::uint64_t up = exact ? down : down + 1;
+  if (deadline <= now) return std::min(up, floor(now));
+  return up > floor(time_point::max()) ? never : up;
+}
+
+time_point time_line::begin_of(std::uint64_t tick) const
+{
+  return tick == never ? time_point::max() : base_ + static_cast<duration::rep>(tick) * tick_;
+}
+
+duration time_line::ticks(std::uint64_t n) const
+{
+  const auto most = static_cast<std::uint64_t>(duration::max() / tick_);
+  return n > most ? duration::max() : static_cast<duration::rep>(n) * tick_;
+}
+
+std::shared_ptr<wait> pending_waits::start(wait w, std::size_t pending)
+{
+  w.number = started_++;
+  w.latest = std::max(w.tick, line_.floor(now_));
+  w.due = has_come(w) ? now_ : line_.begin_of(w.tick);
+  w.moment = moment_;
+  if (limit_ == 0 || pending < limit_) {
+    ++accepted;
+  } else {
+    w.how = fate::rejected;
+    ++rejected;
+  }
+  return live_.emplace_back(std::make_shared<wait>(w));
+}
+
+pending_waits::list pending_waits::those(const std::function<bool(const wait&)>& of_interest) const
+{
+  list waits;
+  for (const auto& w : live_) {
+    if (of_interest(*w)) waits.push_back(w.get());
+  }
+  return waits;
+}
+
+pending_waits::split pending_waits::prospects(const list& waits) const
+{
+  split all;
+  for (wait* w : waits) {
+    if (w->how == fate::pending && (!has_come(*w) || w->moment == moment_))
+      all.certain.push_back(w);
+    else if (w->how == fate::pending || w->how == fate::open)
+      all.in_doubt.push_back(w);
+  }
+  return all;
+}
+
+/// What is known of one in doubt after a cancel of several that counted none of them, or all.
+void pending_waits::decide(wait& w, bool none, bool all)
+{
+  if (all && !none)
+    w.how = fate::cancelled;
+  else if (!none)
+    w.how = fate::open;
+  else if (w.how == fate::pending)
+    w.how = fate::expired;  // while one that is open may have been cancelled before
+}
+
+std::string pending_waits::cancelled(const list& waits, std::size_t n)
+{
+  const split all = prospects(waits);
+  const std::size_t least = all.certain.size();
+  const std::size_t most = least + all.in_doubt.size();
+  if (n < least || n > most)
+    return fmt::format("{} were cancelled instead of {} to {}", n, least, most);
+  cancels += n;
+  for (wait* w : all.certain) w->how = fate::cancelled;
+  for (wait* w : all.in_doubt) decide(*w, n == least, n == most);
+  return {};
+}
+
+std::string pending_waits::cancelled_one(const list& waits, std::size_t n)
+{
+  split all = prospects(waits);
+  list& candidates = all.in_doubt;
+  const bool must = !all.certain.empty();
+  if (must) candidates.push_back(all.certain.front());
+  if (n > 1 || n > candidates.size() || (n == 0 && must))
+    return fmt::format("{} were cancelled of {}", n, candidates.size());
+  cancels += n;
+  for (wait* w : candidates) decide(*w, n == 0, n == candidates.size());
+  return {};
+}
+
+/// Whether `a` must not expire after `b`: its tick comes first, or one thread started it first.
+bool pending_waits::precedes(const wait& a, const wait& b)
+{
+  if (a.latest < b.tick) return true;
+  return a.elsewhere == b.elsewhere && a.number < b.number && a.tick <= b.tick &&
+         a.latest <= b.latest;
+}
+
+std::string pending_waits::succeeded(const wait& w) const
+{
+  if (w.how == fate::cancelled || w.how == fate::rejected)
+    return fmt::format("wait {} expired, though it had been cancelled or rejected", w.number);
+  if (now_ < w.deadline) return fmt::format("wait {} is early", w.number);
+  if (now_ != w.due)
+    return fmt::format("wait {} expired in tick {} instead of {}", w.number, line_.floor(now_),
+                       line_.floor(w.due));
+  for (const auto& other : live_) {
+    if ((other->how == fate::pending || other->how == fate::expired) && precedes(*other, w))
+      return fmt::format("wait {} overtook wait {}", w.number, other->number);
+  }
+  return {};
+}
+
+std::string pending_waits::completed(wait& w, error_code ec)
+{
+  if (std::exchange(w.completed, true)) return fmt::format("wait {} completed twice", w.number);
+  std::erase_if(live_, [&](const auto& each) { return each.get() == &w; });
+  if (!ec) {
+    ++expired;
+    return succeeded(w);
+  }
+  const bool was_aborted = ec == asio::error::operation_aborted;
+  if (was_aborted) ++aborted;
+  const bool fits = was_aborted ? w.how == fate::cancelled || w.how == fate::open
+                                : w.how == fate::rejected && ec == wheel_errc::too_many_pending;
+  return fits ? std::string{} : fmt::format("wait {} failed with {}", w.number, ec.message());
+}
+
+std::string pending_waits::are_pending(std::size_t n) const
+{
+  std::size_t least = 0;
+  std::size_t most = 0;
+  for (const auto& w : live_) {
+    const bool certain = w->how == fate::pending && (!has_come(*w) || w->moment == moment_);
+    least += certain;
+    most += w->how != fate::cancelled && w->how != fate::rejected;
+  }
+  if (least <= n && n <= most) return {};
+  return fmt::format("pending() is {} instead of {} to {}", n, least, most);
+}
+
+std::string pending_waits::overlooked() const
+{
+  for (const auto& w : live_) {
+    if (w->how != fate::pending || has_come(*w))
+      return fmt::format("wait {} was not completed", w->number);
+  }
+  return {};
+}
+
+void pending_waits::clock_was_set()
+{
+  for (const auto& w : live_) w->due = std::max(now_, line_.begin_of(w->tick));
+}
+
+}  // namespace model

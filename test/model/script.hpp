@@ -1,0 +1,87 @@
+// Scripts of operations: how they are read, where they come from, and the shortest one that fails.
+// The fuzzers of test/fuzz and the model checks share this.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace model {
+
+/// One operation a word. Any words make a script, and so does any part of one.
+using script = std::vector<std::uint64_t>;
+using script_view = std::span<const std::uint64_t>;
+
+/// Plays a script on the real thing and on a model of it. Says how the two differ; empty if they
+/// do not.
+using player = std::string (*)(script_view);
+
+/// Takes a word apart, from its lowest bit.
+class operands {
+public:
+  explicit operands(std::uint64_t word) : rest_(word) {}
+
+  [[nodiscard]] std::uint64_t take(unsigned bits)
+  {
+    const std::uint64_t value = rest_ & ((std::uint64_t{1} << bits) - 1);
+    rest_ >>= bits;
+    return value;
+  }
+
+  /// From 0 to beyond 2^63, small numbers more often than large ones, many beside a power of two.
+  [[nodiscard]] std::uint64_t magnitude()
+  {
+    std::uint64_t exponent = take(6);
+    exponent &= take(6);
+    const std::uint64_t nine_bits = 256 | take(8);
+    const std::uint64_t n =
+      exponent < 8 ? nine_bits >> (8 - exponent) : nine_bits << (exponent - 8);
+    return n - 1 + take(2);
+  }
+
+private:
+  std::uint64_t rest_;
+};
+
+/// The first word of a script, which says what it is played on, is taken off it.
+[[nodiscard]] inline operands take_first(script_view& words)
+{
+  if (words.empty()) return operands(0);
+  const operands first(words.front());
+  words = words.subspan(1);
+  return first;
+}
+
+/// The script in a fuzzer's input: eight bytes a word, the lowest first.
+[[nodiscard]] script script_of(std::span<const std::uint8_t> bytes);
+
+/// How many steps a model check shall take: ASIO_WHEEL_MODEL_STEPS in the environment, which the
+/// presets set, or `otherwise`.
+[[nodiscard]] std::size_t steps_to_take(std::size_t otherwise);
+
+/// Plays random scripts of `steps` words in all. Says what is wrong with the first that fails, its
+/// seed and the shortest script that leaving out words and bytes leads to; empty if none does.
+[[nodiscard]] std::string first_fault(player play, std::size_t steps);
+
+/// Whether players tell on stderr what they do. They do so for the shortest script that fails, and
+/// if ASIO_WHEEL_MODEL_ALOUD is set.
+[[nodiscard]] bool aloud();
+
+template <class... Args>
+void tell(fmt::format_string<Args...> what, Args&&... args)
+{
+  if (aloud()) fmt::print(stderr, "{}\n", fmt::format(what, std::forward<Args>(args)...));
+}
+
+/// The players there are.
+[[nodiscard]] std::string play_on_wheel(script_view words);
+[[nodiscard]] std::string play_on_service(script_view words);
+
+}  // namespace model

@@ -1,0 +1,89 @@
+// What a snippet of the documentation stands in: the names it uses, and a server's surroundings.
+#pragma once
+
+#include <asio_wheel.hpp>
+#include <asio_wheel/fmt.hpp>
+
+#include <fmt/core.h>
+#include <boost/asio.hpp>
+
+#include <array>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#undef NDEBUG  // snippets assert in every build
+#include <cassert>
+
+namespace snippets {
+
+namespace asio = boost::asio;
+using namespace asio_wheel;
+using namespace std::chrono_literals;
+using asio::ip::tcp;
+using boost::system::system_error;
+
+class snippet {
+public:
+  virtual ~snippet() = default;
+  virtual void play() = 0;
+};
+
+/// Every snippet there is, and where it comes from.
+struct listed {
+  std::string_view where;
+  std::function<std::unique_ptr<snippet>()> make;
+};
+[[nodiscard]] std::vector<listed>& all_snippets();
+
+template <class Snippet>
+struct listed_snippet {
+  explicit listed_snippet(std::string_view where)
+  {
+    all_snippets().push_back({where, [] { return std::make_unique<Snippet>(); }});
+  }
+};
+
+/// Runs by itself, in real time.
+class function_snippet : public snippet {
+public:
+  void play() override { run(); }
+
+protected:
+  virtual void run() = 0;
+};
+
+/// Runs on a context with a wheel, whose time passes as fast as it can, and a connection to a peer
+/// that says hello and then sends back what it gets.
+class coroutine_snippet : public snippet {
+public:
+  coroutine_snippet();
+  void play() override;
+
+protected:
+  virtual asio::awaitable<void> run() = 0;
+
+  asio::io_context context;
+  wheel_timer_service& wheel = make_wheel(context);
+  tcp::socket socket{context};
+  std::string request = "request";
+  std::array<char, 64> storage{};
+  asio::mutable_buffer buffer{storage.data(), storage.size()};
+  int connections = 0;
+  int calls = 0;
+
+  void handle_request() { ++calls; }
+  void close_connection() { socket.close(); }
+
+private:
+  asio::awaitable<void> echo();
+
+  tcp::socket peer_{context};
+};
+
+}  // namespace snippets

@@ -1,0 +1,32 @@
+// How much a test does in builds that differ in speed by a factor of fifty.
+#pragma once
+
+#include <cstddef>
+
+namespace support {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool under_sanitizer = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+inline constexpr bool under_sanitizer = true;
+#else
+inline constexpr bool under_sanitizer = false;
+#endif
+#else
+inline constexpr bool under_sanitizer = false;
+#endif
+
+#if defined(NDEBUG)
+inline constexpr bool optimised = true;
+#else
+inline constexpr bool optimised = false;
+#endif
+
+/// `n` in a release build, and in others what takes about as long.
+[[nodiscard]] constexpr std::size_t scaled(std::size_t n)
+{
+  return under_sanitizer ? n / 40 : optimised ? n : n / 5;
+}
+
+}  // namespace support
