@@ -92,7 +92,13 @@ public:
     for (int i = 0; i != settings_.connections; ++i) {
       error_code ec;
       tcp::socket socket = co_await connect(ec);
-      if (ec) throw boost::system::system_error(ec, "cannot connect");
+      if (ec == asio::error::connection_reset) {
+        // Where there is no place left, one may be dropped before it is known to be open.
+        ++refused_;
+        socket.close(ec);
+      } else if (ec) {
+        throw boost::system::system_error(ec, "cannot connect");
+      }
       asio::co_spawn(context_, keep_on(std::move(socket)), [this](std::exception_ptr thrown) {
         if (thrown) std::rethrow_exception(thrown);
         if (--left_ == 0) signals_.cancel();
