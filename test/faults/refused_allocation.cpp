@@ -172,20 +172,21 @@ BOOST_AUTO_TEST_CASE(by_the_handlers_allocator_on_its_way_loses_that_handler_alo
 BOOST_AUTO_TEST_CASE(by_the_heap_to_a_deadline_on_its_way_leaves_the_operation_to_itself)
 {
   scene<operation_that_is_cancelled> s;
-  s.make();
+  virtual_time time(s.wheel);
   const auto ex = asio::require(s.context.get_executor(), asio::execution::blocking.never);
+  s.make();
   s.start(asio::bind_executor(ex, counted<>(s)));
   s.context.poll();
   std::size_t thrown;
   {
     const heap_limit none(0);
-    thrown = bad_allocs(1, [&] { s.context.run_for(support::patience); });
+    thrown = bad_allocs(1, [&] { time.advance(a_while * 2); });
   }
   BOOST_TEST(thrown == 1U);
   BOOST_TEST(s.wheel.pending() == 0U);
   BOOST_TEST(s.called == 0U);
   s.operation->operations.front().complete({});
-  support::run_to_end(s.context);
+  time.advance(0ns);
   BOOST_TEST(s.called == 1U);
   BOOST_TEST(s.living() == 0U);
 }
