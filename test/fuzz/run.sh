@@ -55,7 +55,8 @@ for what in wheel service; do
     rm -rf "build/fuzz/merged/$what"
     mkdir -p "build/fuzz/merged/$what"
     # By edges, not by how often each is taken, which would keep hundreds of files.
-    "$fuzzer" -set_cover_merge=1 -use_counters=0 "build/fuzz/merged/$what" "$corpus" "$found" >>"$log" 2>&1 </dev/null
+    "$fuzzer" -set_cover_merge=1 -use_counters=0 "build/fuzz/merged/$what" \
+      "$corpus" "$found" >>"$log" 2>&1 </dev/null
     rm -f "$corpus"/*
     cp "build/fuzz/merged/$what"/* "$corpus"
   fi

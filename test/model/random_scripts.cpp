@@ -7,7 +7,8 @@ namespace {
 
 void expect_no_fault(model::player play, std::size_t steps)
 {
-  const std::string fault = model::first_fault(play, steps);
+  const std::string fault = model::first_fault(
+    play, steps, [](std::uint64_t seed) { BOOST_TEST_CHECKPOINT("seed " << seed); });
   BOOST_CHECK_MESSAGE(fault.empty(), fault);
 }
 

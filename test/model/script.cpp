@@ -15,6 +15,12 @@ bool& aloud_now()
   return value;
 }
 
+std::size_t from_environment(const char* name, std::size_t otherwise)
+{
+  const char* const value = std::getenv(name);
+  return value ? std::stoul(value) : otherwise;
+}
+
 script random_script(std::uint64_t seed)
 {
   // Short ones leave little behind, long ones get far.
@@ -70,13 +76,14 @@ script script_of(std::span<const std::uint8_t> bytes)
 
 std::size_t steps_to_take(std::size_t otherwise)
 {
-  const char* const steps = std::getenv("ASIO_WHEEL_MODEL_STEPS");
-  return steps ? std::stoul(steps) : otherwise;
+  return from_environment("ASIO_WHEEL_MODEL_STEPS", otherwise);
 }
 
-std::string first_fault(player play, std::size_t steps)
+std::string first_fault(player play, std::size_t steps,
+                        const std::function<void(std::uint64_t)>& before_each)
 {
-  for (std::uint64_t seed = 0; steps > 0; ++seed) {
+  for (std::uint64_t seed = from_environment("ASIO_WHEEL_MODEL_SEED", 0); steps > 0; ++seed) {
+    before_each(seed);
     const script words = random_script(seed);
     const std::string fault = play(words);
     if (!fault.empty()) {

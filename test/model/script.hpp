@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <span>
 #include <string>
 #include <utility>
@@ -68,7 +69,10 @@ private:
 
 /// Plays random scripts of `steps` words in all. Says what is wrong with the first that fails, its
 /// seed and the shortest script that leaving out words and bytes leads to; empty if none does.
-[[nodiscard]] std::string first_fault(player play, std::size_t steps);
+/// `before_each` is told the seed, in case that the script ends the process; ASIO_WHEEL_MODEL_SEED
+/// in the environment says with which to begin.
+[[nodiscard]] std::string first_fault(player play, std::size_t steps,
+                                      const std::function<void(std::uint64_t)>& before_each);
 
 /// Whether players tell on stderr what they do. They do so for the shortest script that fails, and
 /// if ASIO_WHEEL_MODEL_ALOUD is set.

@@ -64,7 +64,7 @@ private:
   struct recorder {
     service_run* run;
     std::shared_ptr<wait> w;
-    void operator()(error_code ec) { run->complete(*std::shared_ptr<wait>(w), ec); }
+    void operator()(error_code ec) { run->complete(*w, ec); }
   };
 
   /// While a function of the context's runs.

@@ -35,10 +35,10 @@ struct wheel_geometry {
 ///       7     7.2e16 ticks    all there are
 ///
 /// What lies beyond the last level (possible only in small geometries) waits in one overflow
-/// queue. A slot of level k > 0 is cascaded when now reaches its first tick, by which time all
-/// the levels below it are empty. In between, a horizon moves up for free past empty slots, as
-/// far as the level below it has slots for; so a wait is filed as finely as is possible without
-/// overtaking an older one.
+/// queue, all of which is gone through each time the last horizon moves. A slot of level k > 0 is
+/// cascaded when now reaches its first tick, by which time all the levels below it are empty. In
+/// between, a horizon moves up for free past empty slots, as far as the level below it has slots
+/// for; so a wait is filed as finely as is possible without overtaking an older one.
 ///
 /// **Slots** are queues of chunks (chunk.hpp), not lists through the entries. To erase an entry
 /// touches the entry and its cell, and no neighbour; to expire a slot splices its chunks, and
