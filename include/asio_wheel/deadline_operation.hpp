@@ -301,11 +301,16 @@ public:
   using cancellation_slot_type = embedded_slot;
 
   explicit deadline_handler(Operation& op) noexcept : op_(&op) {}
-  deadline_handler(deadline_handler&& other) noexcept : op_(std::exchange(other.op_, nullptr)) {}
+  /// One that was moved from is asked for its allocator all the same, when an initiation fails. So
+  /// it still points to the state, which the initiating function keeps until then.
+  deadline_handler(deadline_handler&& other) noexcept
+    : op_(other.op_),
+      is_owner_(std::exchange(other.is_owner_, false))
+  {}
   deadline_handler& operator=(deadline_handler&&) = delete;
   ~deadline_handler()
   {
-    if (op_) op_->abandon();
+    if (is_owner_) op_->abandon();
   }
 
   [[nodiscard]] cancellation_slot_type get_cancellation_slot() const noexcept
@@ -321,11 +326,13 @@ public:
   template <class... Args>
   void operator()(Args&&... args)
   {
-    std::exchange(op_, nullptr)->complete(std::forward<Args>(args)...);
+    is_owner_ = false;
+    op_->complete(std::forward<Args>(args)...);
   }
 
 private:
   Operation* op_;
+  bool is_owner_ = true;
 };
 
 }  // namespace asio_wheel
