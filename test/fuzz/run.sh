@@ -43,7 +43,7 @@ for what in wheel service; do
   log=build/fuzz/$what.log
   mkdir -p "$found" "build/fuzz/findings/$what"
   say "fuzz_$what: $seconds seconds"
-  if "$fuzzer" -max_len=1024 -timeout=30 -max_total_time="$seconds" -print_final_stats=1 \
+  if "$fuzzer" -max_len=1024 -len_control=0 -timeout=30 -max_total_time="$seconds" -print_final_stats=1 \
     -artifact_prefix="build/fuzz/findings/$what/" "$found" "$corpus" >"$log" 2>&1 </dev/null; then
     say "fuzz_$what: $(awk '/number_of_executed_units/ { print $2 }' "$log") scripts, no findings"
   else
