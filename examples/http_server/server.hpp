@@ -86,7 +86,7 @@ private:
       if (!acceptor_.is_open()) co_return;
       // Of a flood, more than one connection in each round of the loop, or the queue in front of
       // the acceptor would only grow; but not all, for those inside want to be served, too.
-      for (int i = 0; i != 64 && !ec; ++i) {
+      for (int i = 0; i != 512 && !ec; ++i) {
         tcp::socket socket(context_);
         acceptor_.accept(socket, ec);
         if (!ec) take_in(std::move(socket));
