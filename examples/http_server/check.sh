@@ -78,10 +78,13 @@ check_pages() {
   expect 200 '</html>' "$url/stats.html"
 }
 
+# What wrk must not have to say.
+socket_errors='Socket errors'
+
 # check_load <seconds>: honest clients, all of whom are served.
 check_load() {
   wrk -t 1 -c 20 -d "$1" --timeout 5s "$url/" >"$work/wrk.log" || fail "wrk failed"
-  ! grep -E 'Non-2xx|Socket errors' "$work/wrk.log" || fail "wrk was not served"
+  ! grep -E "Non-2xx|$socket_errors" "$work/wrk.log" || fail "wrk was not served"
   [[ $(<"$work/wrk.log") =~ ([0-9]+)' requests in' ]] || fail "wrk says nothing"
   # At least once for each connection: sanitizers on a busy machine are slow.
   ((BASH_REMATCH[1] >= 20)) || fail "wrk had only ${BASH_REMATCH[1]} requests answered"
@@ -137,6 +140,9 @@ for timer in wheel steady; do
 done
 
 say "more connections than there are places"
+# Of honest ones, too, those give way that get no processor for longer than the flood takes to fill
+# all places. Their clients connect again.
+socket_errors='connect [^0]'
 serve
 check_attack 1 "--method silent --connections 1000 --within 5000 --again 1"
 (($(figure evicted) > 500)) || fail "a flood went unnoticed"

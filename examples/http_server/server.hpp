@@ -85,8 +85,9 @@ private:
                                     asio::redirect_error(asio::use_awaitable, ec));
       if (!acceptor_.is_open()) co_return;
       // Of a flood, more than one connection in each round of the loop, or the queue in front of
-      // the acceptor would only grow; but not all, for those inside want to be served, too.
-      for (int i = 0; i != 512 && !ec; ++i) {
+      // the acceptor would only grow; but not so many that those inside have to give way before
+      // they have had a turn.
+      for (int left = 1 + settings_.max_connections / 8; left != 0 && !ec; --left) {
         tcp::socket socket(context_);
         acceptor_.accept(socket, ec);
         if (!ec) take_in(std::move(socket));
