@@ -78,6 +78,9 @@ check_pages() {
   expect 200 '</html>' "$url/stats.html"
 }
 
+# What wrk must not have to say.
+socket_errors='Socket errors'
+
 # check_load <seconds>: honest clients, all of whom are served.
 socket_errors='Socket errors'
 check_load() {
