@@ -179,7 +179,7 @@ bool read_settings(int argc, char** argv, settings& s)
 bool run(const settings& s)
 {
   asio::io_context context(1);
-  contender c(context, s, redis::resolve(context, s.host, s.port));
+  contender c(context, s, rpc::resolve(context, s.host, s.port));
   asio::signal_set signals(context, SIGINT, SIGTERM);
   signals.async_wait([&](error_code ec, int) {
     if (ec) return;

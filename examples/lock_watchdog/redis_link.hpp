@@ -4,6 +4,8 @@
 // line: an integer, ":1\r\n", or an error, "-ERR ...\r\n".
 #pragma once
 
+#include "../rpc/resolve.hpp"
+
 #include <fmt/format.h>
 #include <asio_wheel.hpp>
 #include <boost/asio.hpp>
@@ -17,7 +19,6 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 namespace redis {
 
@@ -25,22 +26,12 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::system_error;
 using clock = asio_wheel::clock_type;
-using endpoints = std::vector<tcp::endpoint>;
+using rpc::endpoints;
 
 /// A command that failed; whether it took effect is unknown unless the server says so.
 struct command_failed : std::runtime_error {
   using runtime_error::runtime_error;
 };
-
-inline endpoints resolve(asio::io_context& context, const std::string& host, int port)
-{
-  try {
-    const auto found = tcp::resolver(context).resolve(host, fmt::to_string(port));
-    return {found.begin(), found.end()};
-  } catch (const system_error& e) {
-    throw std::runtime_error(fmt::format("cannot resolve '{}': {}", host, e.code().message()));
-  }
-}
 
 /// Not thread-safe, and good for one command at a time.
 class link {

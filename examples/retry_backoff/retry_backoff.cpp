@@ -219,7 +219,7 @@ bool run(const settings& s)
 {
   asio::io_context context(1);
   asio::signal_set signals(context, SIGINT, SIGTERM);
-  sender all(context, s, redis::resolve(context, s.host, s.port), [&] { signals.cancel(); });
+  sender all(context, s, rpc::resolve(context, s.host, s.port), [&] { signals.cancel(); });
   signals.async_wait([&](error_code ec, int) {
     if (ec) return;
     signals.clear();  // a second Ctrl-C ends the program at once

@@ -1,6 +1,7 @@
 // A TCP proxy that gives up on an upstream that does not answer and on connections that nobody
 // uses. --timer says what keeps its time, so that the cost of that can be seen.
 #include "../rpc/command_line.hpp"
+#include "../rpc/resolve.hpp"
 #include "session.hpp"
 #include "timers.hpp"
 
@@ -38,16 +39,6 @@ struct settings {
   std::string timer = "wheel";
   bool rearm = false;
 };
-
-endpoints resolve(asio::io_context& context, const std::string& host, int port)
-{
-  try {
-    const auto found = tcp::resolver(context).resolve(host, fmt::to_string(port));
-    return {found.begin(), found.end()};
-  } catch (const boost::system::system_error& e) {
-    throw std::runtime_error(fmt::format("cannot resolve '{}': {}", host, e.code().message()));
-  }
-}
 
 tcp::acceptor listen(asio::io_context& context, const settings& s)
 {
@@ -93,7 +84,7 @@ void run(const settings& s)
 {
   rpc::raise_open_file_limit(1 << 20);
   asio::io_context context(1);
-  surroundings<Timers> shared{resolve(context, s.upstream_host, s.upstream_port),
+  surroundings<Timers> shared{rpc::resolve(context, s.upstream_host, s.upstream_port),
                               std::chrono::milliseconds(s.connect_timeout),
                               std::chrono::milliseconds(s.idle_timeout),
                               {},

@@ -17,7 +17,7 @@ static_assert(std::is_same_v<duration, nanoseconds>, "ticks are counted from nan
 
 // steady_clock is CLOCK_MONOTONIC on Linux. Its coarse sister runs on the same time line, behind
 // it: the kernel moves it at each of its ticks by as many whole ticks as have passed, so by less
-// than two of them.
+// than two of them, unless the host of a virtual machine holds it up.
 #if defined(__linux__)
 duration coarse_grain() noexcept
 {

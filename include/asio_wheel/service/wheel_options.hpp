@@ -12,7 +12,8 @@ namespace asio_wheel {
 enum class clock_source {
   precise,  ///< `std::chrono::steady_clock`
   coarse,   ///< the kernel's tick where it can be read: cheaper, and a delay lasts longer by up to
-            ///< the grain of that clock (two ticks, usually 8 ms); never shorter
+            ///< the grain of that clock (two ticks, usually 8 ms); shorter only where the host of
+            ///< a virtual machine holds up the kernel's tick for longer than that
 };
 
 /// The most shards that a wheel can have.
