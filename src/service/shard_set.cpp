@@ -117,6 +117,7 @@ void shard_set::outlook::add(const shard& s) noexcept
 {
   expired |= s.has_expired();
   idle &= s.idle();
+  ending |= s.is_ending_waits();
   next = std::min(next, s.next_tick());
 }
 
@@ -150,8 +151,11 @@ std::optional<tick> shard_set::advance()
     all = advance_shards(clock_.tick_floor(clock_.now()));
   }
   if (all.expired) post_expired();
-  if (all.idle) return std::nullopt;
-  return all.next;
+  if (!all.idle) return all.next;
+  // A thread that the context does not run may have cancelled a wait and not have posted its
+  // completion yet. Until it has, passes are what keeps the context from running out of work.
+  if (driver* d = driver_; d && all.ending) d->insist();
+  return std::nullopt;
 }
 
 bool shard_set::stop_clock() noexcept

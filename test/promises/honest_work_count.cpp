@@ -1,10 +1,17 @@
 // Promise 7, honest work count: a pending wait keeps run() going, an idle wheel does not.
 #include <atomic>
 #include <boost/asio/deferred.hpp>
+#include <boost/asio/execution/blocking.hpp>
+#include <boost/asio/execution/context.hpp>
+#include <boost/asio/execution_context.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
+#include <functional>
 #include <thread>
+#include <utility>
 
 #include "support/outcome.hpp"
 #include "support/run.hpp"
@@ -16,6 +23,29 @@ using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 using support::context_with_wheel;
 using support::outcome;
+
+/// A context's executor that calls `before_post`, once, where a thread may lose its processor: with
+/// a function in its hands of which the context does not know yet.
+struct interrupted_executor {
+  asio::io_context* context;
+  std::function<void()>* before_post;
+
+  template <class Function>
+  void execute(Function&& f) const
+  {
+    if (const auto interrupt = std::exchange(*before_post, nullptr)) interrupt();
+    asio::post(*context, std::forward<Function>(f));
+  }
+  [[nodiscard]] asio::execution_context& query(asio::execution::context_t) const noexcept
+  {
+    return *context;
+  }
+  [[nodiscard]] interrupted_executor require(asio::execution::blocking_t::never_t) const noexcept
+  {
+    return *this;
+  }
+  bool operator==(const interrupted_executor&) const = default;
+};
 
 BOOST_AUTO_TEST_SUITE(honest_work_count)
 
@@ -136,6 +166,30 @@ BOOST_AUTO_TEST_CASE(a_pass_that_meets_the_timer_leaves_nothing_behind)
     support::run_to_end(c.context);
     other.join();
   }
+}
+
+// The pass finds the wheel empty, but the cancelled wait's handler has yet to be called.
+BOOST_AUTO_TEST_CASE(a_pass_that_meets_a_cancel_by_another_thread_leaves_the_context_running)
+{
+  asio::io_context context;
+  std::function<void()> before_post;
+  auto& wheel = asio::make_service<wheel_timer_service>(
+    context, interrupted_executor{&context, &before_post});
+  outcome wait;
+  wheel_timer timer(wheel, 2ms);
+  timer.async_wait(wait.recorder());
+  context.poll();
+  std::this_thread::sleep_until(timer.expiry() + wheel.options().tick);
+  int calls = 0;
+  before_post = [&] {
+    while (calls < 10 && context.poll_one() == 1) ++calls;
+  };
+  BOOST_TEST(timer.cancel() == 1U);
+  BOOST_TEST(calls == 10);
+  BOOST_TEST(!context.stopped());
+  BOOST_TEST(wait.pending());
+  support::run_to_end(context);
+  BOOST_TEST(wait.aborted());
 }
 
 BOOST_AUTO_TEST_CASE(a_pool_ends_after_its_last_wait)

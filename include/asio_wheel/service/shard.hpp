@@ -107,6 +107,11 @@ public:
   static void prefetch_ties(const wait_op& op) noexcept;
 
   [[nodiscard]] bool idle() const noexcept { return wheel_.empty(); }
+
+  /// Whether waits that ended without expiring are yet to be completed, by a function that is
+  /// posted, or that another thread is about to post.
+  [[nodiscard]] bool is_ending_waits() const noexcept { return ready_posted_; }
+
   [[nodiscard]] tick next_tick() const noexcept { return wheel_.next_tick(); }
 
   /// Takes a pending wait out, for the caller to keep. Whether tell_driver() is to be called later.
@@ -165,7 +170,7 @@ private:
   // What a start and a cancel write is in one cache line, for the sake of threads that come here
   // to cancel what was started by another.
   spin_lock mutex_;
-  bool ready_posted_ = false;  ///< complete_ready() is on its way
+  bool ready_posted_ = false;  ///< complete_ready() is on its way, or about to be
   bool closed_ = false;
   std::uint64_t stamp_ = 0;  ///< of the latest start
   std::uint64_t started_ = 0;

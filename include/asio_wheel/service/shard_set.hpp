@@ -69,7 +69,7 @@ public:
   }
 
   /// Moves all wheels to the present and posts the completion of what expired. Returns the next
-  /// tick to wake up for; nothing if no wait is pending.
+  /// tick to wake up for; nothing if no wait is pending. To be called by the driver's pass alone.
   [[nodiscard]] std::optional<tick> advance();
 
   // For virtual_time, which takes care that one thread at a time moves a clock that is stopped.
@@ -111,6 +111,7 @@ private:
   struct outlook {
     bool expired = false;  ///< there are waits to complete
     bool idle = true;      ///< there are no others
+    bool ending = false;   ///< there are others that ended but were not completed
     tick next = never;     ///< to wake up for
 
     void add(const shard& s) noexcept;
