@@ -173,8 +173,8 @@ BOOST_AUTO_TEST_CASE(a_pass_that_meets_a_cancel_by_another_thread_leaves_the_con
 {
   asio::io_context context;
   std::function<void()> before_post;
-  auto& wheel = asio::make_service<wheel_timer_service>(
-    context, interrupted_executor{&context, &before_post});
+  auto& wheel =
+    asio::make_service<wheel_timer_service>(context, interrupted_executor{&context, &before_post});
   outcome wait;
   wheel_timer timer(wheel, 2ms);
   timer.async_wait(wait.recorder());
