@@ -112,7 +112,7 @@ bool run_with_limited_heap(std::size_t calls, std::size_t refusals)
   }
   // No start has to come to its help.
   support::run_to_end(s.context);
-  if (std::is_same_v<Operation, wait_with_an_executor>)
+  if (std::is_same_v<Operation, wait_with_heap_executor>)
     BOOST_TEST(s.called + thrown >= s.started);
   else
     BOOST_TEST(s.called == s.started);
@@ -177,7 +177,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(by_the_handlers_allocator_starts_nothing, Operatio
 // Only on the way to an executor of its own does a handler need memory again.
 BOOST_AUTO_TEST_CASE(by_the_handlers_allocator_on_its_way_loses_that_handler_alone)
 {
-  scene<wait_with_an_executor> s;
+  scene<wait_with_asios_executor> s;
   s.make();
   support::ledger books;
   for (int i = 0; i < 3; ++i)
