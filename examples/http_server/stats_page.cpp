@@ -31,7 +31,7 @@ const std::string_view stats_page = R"html(<!doctype html>
   h2 { margin: 0; font-size: 15px }
   small, .unit, figcaption p { color: var(--faint); font-size: 13px }
   #state.lost { color: var(--bad) }
-  #tiles { display: grid; gap: 12px; grid-template-columns: repeat(auto-fill, minmax(130px, 1fr)) }
+  #tiles { display: grid; gap: 12px; grid-template-columns: repeat(auto-fill, minmax(110px, 1fr)) }
   #charts { display: grid; gap: 12px; grid-template-columns: repeat(2, 1fr); margin-top: 12px }
   #charts figure:last-child { grid-column: 1 / -1 }
   @media (max-width: 700px) { #charts { grid-template-columns: 1fr } }

@@ -21,9 +21,10 @@ class shard_set;
 ///
 /// A **pass** runs on the strand: it advances every shard to now and sets the timer for the
 /// earliest tick that any of them names. The timer has a pending wait of its own exactly while
-/// the wheel has one, if only for the end of time; that is what keeps `run()` going. Between
-/// passes the timer is left alone, unless a wait comes up for an earlier tick or the wait it was
-/// set for goes away: then a pass is requested, once for all that ask before it runs.
+/// the wheel has one, if only for the end of time; that is what keeps `run()` going, and where the
+/// last waits were cancelled, further passes until their completion is posted. Between passes the
+/// timer is left alone, unless a wait comes up for an earlier tick or the wait it was set for goes
+/// away: then a pass is requested, once for all that ask before it runs.
 ///
 /// While the clock is stopped, the timer waits for the end of time, and passes are requested only
 /// for what is due at once: whoever moves the clock takes care of the rest.
