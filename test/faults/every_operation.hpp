@@ -5,11 +5,8 @@
 #include <asio_wheel.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
-#include <boost/asio/execution/blocking.hpp>
-#include <boost/asio/execution/context.hpp>
-#include <boost/asio/execution_context.hpp>
+#include <boost/asio/execution.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/require.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
@@ -18,7 +15,6 @@
 #include <memory>
 #include <optional>
 #include <tuple>
-#include <type_traits>
 #include <utility>
 
 #include "support/manual_operation.hpp"
@@ -56,10 +52,14 @@ struct wait_of_a_timer {
   asio_wheel::wheel_timer timer;
 };
 
-/// A wait whose handlers are posted on, which takes memory.
-template <class Executor>
-struct wait_with_executor {
-  wait_with_executor(wheel_timer_service& wheel, const Executor& ex) : timer(wheel, ex)
+/// Its handlers are posted on, which takes memory.
+struct wait_with_an_executor {
+  using executor = decltype(asio::require(std::declval<asio::io_context::executor_type>(),
+                                          asio::execution::blocking.never));
+
+  explicit wait_with_an_executor(wheel_timer_service& wheel)
+    : timer(wheel, asio::require(*wheel.get_executor().target<asio::io_context::executor_type>(),
+                                 asio::execution::blocking.never))
   {
     timer.expires_after(a_while);
   }
@@ -70,40 +70,7 @@ struct wait_with_executor {
     timer.async_wait(std::forward<Handler>(h));
   }
 
-  asio_wheel::basic_wheel_timer<Executor> timer;
-};
-
-/// Asio's, which takes it from the handler's allocator.
-using asios_executor = decltype(asio::require(std::declval<asio::io_context::executor_type>(),
-                                              asio::execution::blocking.never));
-struct wait_with_asios_executor : wait_with_executor<asios_executor> {
-  explicit wait_with_asios_executor(wheel_timer_service& wheel)
-    : wait_with_executor(
-        wheel, asio::require(*wheel.get_executor().target<asio::io_context::executor_type>(),
-                             asio::execution::blocking.never))
-  {}
-};
-
-/// One that takes it from the heap.
-struct heap_executor {
-  asio::io_context* context;
-
-  template <class Function>
-  void execute(Function&& f) const
-  {
-    auto kept = std::make_shared<std::decay_t<Function>>(std::forward<Function>(f));
-    asio::post(*context, [kept] { (*kept)(); });
-  }
-  [[nodiscard]] asio::execution_context& query(asio::execution::context_t) const noexcept
-  {
-    return *context;
-  }
-  bool operator==(const heap_executor&) const = default;
-};
-struct wait_with_heap_executor : wait_with_executor<heap_executor> {
-  explicit wait_with_heap_executor(wheel_timer_service& wheel)
-    : wait_with_executor(wheel, {&static_cast<asio::io_context&>(wheel.context())})
-  {}
+  asio_wheel::basic_wheel_timer<executor> timer;
 };
 
 struct operation_that_is_cancelled {
@@ -190,9 +157,9 @@ struct task_of_a_scheduler {
 };
 
 using every_asynchronous_operation =
-  std::tuple<plain_wait, wait_of_a_timer, wait_with_asios_executor, wait_with_heap_executor,
-             operation_that_is_cancelled, operation_that_times_out, tick_of_an_interval,
-             expiry_of_a_watchdog, event_of_a_heartbeat>;
+  std::tuple<plain_wait, wait_of_a_timer, wait_with_an_executor, operation_that_is_cancelled,
+             operation_that_times_out, tick_of_an_interval, expiry_of_a_watchdog,
+             event_of_a_heartbeat>;
 using every_operation = decltype(std::tuple_cat(std::declval<every_asynchronous_operation>(),
                                                 std::declval<std::tuple<task_of_a_scheduler>>()));
 

@@ -158,7 +158,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(its_own_operation, Operation, every_operation)
 // Legal where the handler runs in another context: nobody is inside the one that goes. Not for an
 // interval's tick: Asio's composed operations keep their executor until the handler has returned.
 using every_operation_of_one_part =
-  std::tuple<plain_wait, wait_of_a_timer, wait_with_asios_executor, operation_that_is_cancelled,
+  std::tuple<plain_wait, wait_of_a_timer, wait_with_an_executor, operation_that_is_cancelled,
              operation_that_times_out, expiry_of_a_watchdog, event_of_a_heartbeat>;
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(its_wheels_context, Operation, every_operation_of_one_part)
