@@ -176,7 +176,7 @@ BOOST_AUTO_TEST_CASE(a_pass_that_meets_a_cancel_by_another_thread_leaves_the_con
   auto& wheel =
     asio::make_service<wheel_timer_service>(context, interrupted_executor{&context, &before_post});
   outcome wait;
-  wheel_timer timer(wheel, 2ms);
+  wheel_timer timer(wheel, 100ms);
   timer.async_wait(wait.recorder());
   context.poll();
   std::this_thread::sleep_until(timer.expiry() + wheel.options().tick);
