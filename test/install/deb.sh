@@ -10,7 +10,7 @@ package=libasio-wheel-dev
 as_root=()
 ((EUID == 0)) || as_root=(sudo)
 
-install_packages "${build_packages[@]}"
+install_packages "${build_packages[@]}" dpkg-dev file
 folder=build/package
 rm -rf "$folder"
 cmake --preset release </dev/null
