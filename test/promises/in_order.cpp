@@ -67,7 +67,7 @@ void check_order_by_tick(wheel_options options, bool stall)
   }
   if (stall) std::this_thread::sleep_until(start + 40ms + 2 * options.tick);
   support::run_to_end(c.context);
-  BOOST_TEST(in_time > many / 4);
+  BOOST_TEST(in_time > many / 10);
   BOOST_TEST(ended.size() == in_time);
   BOOST_TEST(overtaken(ended, options.tick) == 0U);
 }

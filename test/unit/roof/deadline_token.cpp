@@ -233,6 +233,36 @@ BOOST_AUTO_TEST_CASE(without_any_executor_needs_a_wheel)
   BOOST_TEST(calls == 2);
 }
 
+// Nobody says where the handler is to run: in the wheel's context then, never in an emit().
+BOOST_AUTO_TEST_CASE(without_any_executor_ends_in_the_wheels_context)
+{
+  context_with_wheel c;
+  const auto initiate = [](auto handler) {
+    auto slot = asio::get_associated_cancellation_slot(handler);
+    auto kept = std::make_shared<decltype(handler)>(std::move(handler));
+    slot.assign([kept](asio::cancellation_type) { std::move (*kept)(); });
+  };
+  int calls = 0;
+  const auto start = [&](asio::cancellation_slot slot) {
+    auto token = cancel_after(c.wheel, 1ms, asio::bind_cancellation_slot(slot, [&] {
+                                ++calls;
+                                BOOST_TEST(c.context.get_executor().running_in_this_thread());
+                              }));
+    asio::async_initiate<decltype(token), void()>(initiate, token);
+  };
+  start({});
+  support::run_to_end(c.context);
+  BOOST_TEST(calls == 1);
+
+  asio::cancellation_signal signal;
+  start(signal.slot());
+  signal.emit(asio::cancellation_type::terminal);
+  BOOST_TEST(calls == 1);
+  support::run_to_end(c.context);
+  BOOST_TEST(calls == 2);
+  BOOST_TEST(c.wheel.pending() == 0U);
+}
+
 BOOST_AUTO_TEST_CASE(may_be_an_lvalue_or_constant)
 {
   timer_on_wheel c;

@@ -109,6 +109,15 @@ BOOST_AUTO_TEST_CASE(through_asio_makes_one_too)
   BOOST_TEST(wait.succeeded());
 }
 
+BOOST_AUTO_TEST_CASE(through_asio_makes_none_where_the_executor_cannot_be_told)
+{
+  asio::thread_pool pool(1);
+  BOOST_CHECK_THROW(asio::use_service<wheel_timer_service>(pool), std::logic_error);
+  BOOST_TEST(!asio::has_service<wheel_timer_service>(pool));
+  auto& wheel = use_wheel(pool);
+  BOOST_TEST((&asio::use_service<wheel_timer_service>(pool) == &wheel));
+}
+
 BOOST_AUTO_TEST_CASE(through_a_strand_does_not_bind_the_wheel_to_it)
 {
   asio::io_context context;
