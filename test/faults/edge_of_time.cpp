@@ -14,6 +14,7 @@
 #include <optional>
 #include <vector>
 
+#include "support/earliest.hpp"
 #include "support/manual_operation.hpp"
 #include "support/outcome.hpp"
 #include "support/run.hpp"
@@ -219,7 +220,7 @@ BOOST_AUTO_TEST_CASE(of_the_coarse_clocks_grain_lets_nothing_be_early)
       while (coarse_reading() == reading) {
         for (const duration d : {duration{1}, duration{g - 1ns}, duration{g}, duration{g + 1ns}}) {
           if (c.wheel.pending() > 4000 * (i + 1)) continue;
-          const time_point deadline = c.wheel.now() + d;
+          const time_point deadline = support::earliest(c.wheel, d);
           c.wheel.async_wait(d, [&, deadline](error_code ec) {
             ++ended;
             early += ec || c.wheel.now() < deadline;

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "support/due.hpp"
+#include "support/earliest.hpp"
 #include "support/early_count.hpp"
 #include "support/run.hpp"
 #include "support/scale.hpp"
@@ -47,7 +48,7 @@ public:
       if (i % 2 == 0)
         wheel_.async_wait(deadline, count.check(deadline));
       else
-        wheel_.async_wait(delay, count.check(deadline));
+        wheel_.async_wait(delay, count.check(support::earliest(wheel_, delay)));
     }
   }
 

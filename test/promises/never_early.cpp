@@ -5,6 +5,7 @@
 #include <deque>
 #include <thread>
 
+#include "support/earliest.hpp"
 #include "support/early_count.hpp"
 #include "support/run.hpp"
 #include "support/wheel.hpp"
@@ -27,7 +28,7 @@ void check_delays_and_deadlines(wheel_options options)
   for (std::size_t i = 0; i < many; ++i) {
     const auto delay = delays.next();
     const auto deadline = c.wheel.now() + delay;
-    c.wheel.async_wait(delay, count.check(deadline));
+    c.wheel.async_wait(delay, count.check(support::earliest(c.wheel, delay)));
     c.wheel.async_wait(deadline, count.check(deadline));
     if (i % 50 == 0) c.context.poll();
   }

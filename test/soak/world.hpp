@@ -3,6 +3,7 @@
 #pragma once
 
 #include "soak/books.hpp"
+#include "support/earliest.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
@@ -34,6 +35,7 @@ namespace soak {
 using namespace std::chrono_literals;
 using asio_wheel::duration;
 using asio_wheel::missed_tick;
+using support::earliest;
 
 /// SplitMix64. What is seeded by the numbers of one goes its own way.
 class random_source {
@@ -65,15 +67,6 @@ inline duration some_delay(random_source& random)
   if (draw < 57) return duration::max();
   if (draw < 800) return std::chrono::microseconds{random() % 3'000};
   return std::chrono::microseconds{random() % 60'000};
-}
-
-/// The deadline that a delay leads to at the earliest. A coarse clock is taken by its word: it may
-/// be more than its grain behind where the kernel's tick is late, as on a virtual machine whose
-/// processors are in demand, and then the wheel cannot know better.
-inline time_point earliest(wheel_timer_service& wheel, duration delay)
-{
-  const time_point start = std::min(wheel.now(), wheel.shards().clock().start_of_delay());
-  return asio_wheel::wheel_clock::add(start, delay);
 }
 
 class world;
