@@ -125,8 +125,7 @@ public:
   /// @param delay  rounded up to the wheel's next tick; zero or less: as soon as possible, as if
   ///               posted.
   /// @param f      called as `f()`; may be movable only. It is destroyed after it ran, or soon
-  /// after
-  ///               it was cancelled.
+  ///               after it was cancelled.
   /// Errors: if the wheel has too many waits or ends them all, the task is gone; for the former,
   ///   boost::system::system_error leaves by `run()`.
   /// Exceptions: std::bad_alloc, and what the key, `f` and posting to the context throw; nothing is
