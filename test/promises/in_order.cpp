@@ -50,9 +50,9 @@ std::size_t overtaken(const std::vector<time_point>& deadlines, std::chrono::nan
   return n;
 }
 
-void check_order_by_tick(wheel_options options, bool stall)
+/// Checks the order of waits that end in 5 to 40 ms; returns how many could be started in time.
+std::size_t check_round_by_tick(wheel_options options, std::size_t many, bool stall)
 {
-  constexpr std::size_t many = 2000;
   context_with_wheel c(options);
   std::vector<time_point> ended;
   std::size_t in_time = 0;
@@ -67,9 +67,21 @@ void check_order_by_tick(wheel_options options, bool stall)
   }
   if (stall) std::this_thread::sleep_until(start + 40ms + 2 * options.tick);
   support::run_to_end(c.context);
-  BOOST_TEST(in_time > many / 10);
   BOOST_TEST(ended.size() == in_time);
   BOOST_TEST(overtaken(ended, options.tick) == 0U);
+  return in_time;
+}
+
+/// A machine that was busy for the whole of a round gets another.
+void check_order_by_tick(wheel_options options, bool stall)
+{
+  constexpr std::size_t many = 2000;
+  constexpr int most_rounds = 100;
+  std::size_t in_time = 0;
+  for (int round = 0; in_time < many / 2 && round < most_rounds; ++round) {
+    in_time += check_round_by_tick(options, many, stall);
+  }
+  BOOST_TEST(in_time >= many / 2);
 }
 
 }  // namespace
