@@ -1,6 +1,7 @@
 // L2 service: filing and cancelling waits under a shard's lock.
 #include <asio_wheel/service/shard.hpp>
 
+#include <asio_wheel/ground/prefetch.hpp>
 #include <asio_wheel/service/lazy_waits.hpp>
 #include <asio_wheel/service/shard_set.hpp>
 #include <asio_wheel/service/waits_of_timer.hpp>
@@ -38,6 +39,7 @@ void shard::file(wait_op& op, tick when)
 wait_op* shard::pop_expired(time_point now, tick& renewed) noexcept
 {
   auto& op = static_cast<wait_op&>(*wheel_.pop_due());
+  note_progress();
   const tick filed = op.due();
   if (op.lazy_ && renew(op, now, renewed)) return nullptr;
   if (op.outcome() == wait_outcome::cancelled) {
@@ -96,14 +98,23 @@ void shard::cancel(wait_op& op) noexcept
 
 void shard::cancel_later(timer_wait_op& op) noexcept
 {
-  if (put_off_count_ == put_off_.size()) settle();
+  if (is_time_to_settle()) settle();
   put_off_[put_off_count_++] = &op;
   ++cancelled_;
 }
 
+bool shard::is_time_to_settle() const noexcept
+{
+  constexpr std::size_t enough = 16;
+  if (put_off_count_ < enough) return false;
+  return put_off_count_ == put_off_.size() || &set_.local() == this;
+}
+
 void shard::settle() noexcept
 {
+  constexpr std::size_t ahead = 4;
   for (std::size_t i = 0; i < put_off_count_; ++i) {
+    if (i + ahead < put_off_count_) prefetch(put_off_[i + ahead]);
     drop_link(*put_off_[i]);
     waits_of_timer::cut(*put_off_[i]);
     take_out(*put_off_[i]);

@@ -66,7 +66,8 @@ std::size_t waits_of_timer::expires_after(duration delay) noexcept
 {
   prefetch_self();
   const auto early = wheel_clock::early_start_of_delay();
-  prefetch_waits();
+  // Otherwise the waits are left to threads of their shard (shard::put_off_).
+  if (shard_.load(std::memory_order_relaxed) == &shards().local()) prefetch_waits();
   const wheel_clock& clock = shards().clock();
   const time_point deadline = clock.deadline_after(delay, early);
   return set_expiry(deadline, clock.tick_for(deadline, delay));

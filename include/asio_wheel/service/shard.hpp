@@ -30,7 +30,7 @@ class shard_set;
 /// while it is held: waits leave through queues, and are completed or destroyed after.
 class alignas(128) shard {
 public:
-  shard(shard_set& set, wheel_geometry geometry) : set_(set), wheel_(geometry, huge_page_resource())
+  shard(shard_set& set, wheel_geometry geometry) : wheel_(geometry, huge_page_resource()), set_(set)
   {}
 
   [[nodiscard]] shard_set& set() const noexcept { return set_; }
@@ -68,10 +68,7 @@ public:
 
   /// The same for a wait that was filed under `when`, without a look at it. May say no where
   /// is_pending() would say yes.
-  [[nodiscard]] bool is_surely_pending(tick when) const noexcept
-  {
-    return when > wheel_.now() && !wheel_.has_due();
-  }
+  [[nodiscard]] bool is_surely_pending(tick when) const noexcept { return when > pending_after_; }
 
   /// Carries out the cancels that were put off.
   [[gnu::noinline]] void settle() noexcept;
@@ -82,6 +79,7 @@ public:
     settle();
     unneeded_.store(no_tick, std::memory_order_relaxed);
     wheel_.advance(now);
+    note_progress();
   }
 
   /// Moves the wheel back to `now`, if it is ahead of that. What has expired, has expired.
@@ -89,6 +87,7 @@ public:
   {
     settle();
     if (now < wheel_.now()) wheel_.rewind(now);
+    note_progress();
   }
 
   [[nodiscard]] bool has_expired() const noexcept { return wheel_.has_due(); }
@@ -146,9 +145,13 @@ private:
   static void drop_link(wait_op& op) noexcept;
   static void detach(wait_op& op, bool expired) noexcept;
 
+  /// Takes note of what is surely pending, after the wheel has moved or what was due has left.
+  void note_progress() noexcept { pending_after_ = wheel_.has_due() ? no_tick : wheel_.now(); }
+
   [[nodiscard]] bool renew(wait_op& op, time_point now, tick& renewed) noexcept;
   void cancel(wait_op& op) noexcept;
   void cancel_later(timer_wait_op& op) noexcept;
+  [[nodiscard]] bool is_time_to_settle() const noexcept;
   void take_out(wait_op& op) noexcept;
   bool erase(wait_op& op) noexcept;
   void condemn(wait_op& op) noexcept;
@@ -167,28 +170,31 @@ private:
   void post_ready() noexcept;
   void complete_ready();
 
-  // What a start and a cancel write is in one cache line, for the sake of threads that come here
-  // to cancel what was started by another.
+  // What a start and a cancel write, and all that a cancel reads, is in one cache line, for the
+  // sake of threads that come here to cancel what was started by another.
   spin_lock mutex_;
   bool ready_posted_ = false;  ///< complete_ready() is on its way, or about to be
   bool closed_ = false;
+  std::uint8_t put_off_count_ = 0;
   std::uint64_t stamp_ = 0;  ///< of the latest start
   std::uint64_t started_ = 0;
   std::uint64_t cancelled_ = 0;
-  wait_queue ready_;  ///< waits that ended without expiring
-  shard_set& set_;
-
-  /// Timers' waits that are cancelled, but for what has to be done to them and the wheel: by then,
-  /// the memory that takes, asked for in time, will have come.
-  std::array<timer_wait_op*, 16> put_off_;
-  std::size_t put_off_count_ = 0;
+  wait_queue ready_;      ///< waits that ended without expiring
+  tick pending_after_{};  ///< see is_surely_pending()
 
   /// The earliest tick that a wait which was taken out alone was to be woken for, if the driver is
   /// still to be told. Read without the lock by tell_driver().
   std::atomic<tick> unneeded_{no_tick};
 
+  /// Timers' waits that are cancelled, but for what has to be done to them and the wheel: by then,
+  /// the memory that takes, asked for in time, will have come. A thread of another shard leaves it
+  /// to those of this one, who are likely to have that memory.
+  std::array<timer_wait_op*, 64> put_off_;
+
   timing_wheel wheel_;
 
+  // What everybody reads, and what is written once in a while.
+  alignas(64) shard_set& set_;
   std::uint64_t expired_ = 0;
   std::uint64_t rejected_ = 0;
   std::uint64_t destroyed_ = 0;       ///< while pending, with the context
