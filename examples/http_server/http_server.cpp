@@ -3,6 +3,7 @@
 //
 // Read stream.hpp for the deadlines and server.hpp for what happens at them.
 #include "../rpc/command_line.hpp"
+#include "../rpc/listening.hpp"
 #include "server.hpp"
 #include "settings.hpp"
 #include "stream.hpp"
@@ -16,7 +17,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -43,9 +43,7 @@ bool read_settings(int argc, char** argv, settings& s)
   auto add = options.add_options();
   std::string root = s.root.string(), timer = "wheel";
   add("root", po::value(&root)->default_value(root)->value_name("dir"), "directory to serve");
-  add("address", po::value(&s.address)->default_value(s.address)->value_name("ip"),
-      "IP address to listen on");
-  add("port", ranged(s.port, "port", 0, 65'535, "n"), "port to listen on; 0 chooses a free one");
+  rpc::add_listen_options(options, s.address, s.port);
   const auto timeout = [&](phase p, const char* what) {
     const std::string name = fmt::format("{}-timeout", phase_names[static_cast<std::size_t>(p)]);
     add(name.c_str(), ranged(s.timeouts[p], name, 10, 3'600'000, "ms"), what);
@@ -63,9 +61,6 @@ bool read_settings(int argc, char** argv, settings& s)
       "what the deadlines are on: the wheel, or a steady_timer per connection");
   if (!rpc::parse_command_line(argc, argv, intro, options)) return false;
 
-  error_code ec;
-  asio::ip::make_address(s.address, ec);
-  if (ec) throw po::error(fmt::format("--address must be an IP address, not '{}'", s.address));
   if (timer != "wheel" && timer != "steady")
     throw po::error(fmt::format("--timer must be wheel or steady, not '{}'", timer));
   s.steady = timer == "steady";
@@ -98,10 +93,7 @@ void serve(const settings& s)
     http_server.stop();
   });
 
-  std::ostringstream endpoint;
-  endpoint << http_server.endpoint();
-  fmt::print("http_server: listening on {}\n", endpoint.str());
-  std::fflush(stdout);  // who reads this through a pipe waits for it
+  rpc::announce("http_server", http_server.endpoint());
   context.run();
 
   const counters& c = http_server.counted();

@@ -5,6 +5,7 @@
 // asks to be stalled is a task in the connection's scheduler.
 #include "command_line.hpp"
 #include "connection.hpp"
+#include "listening.hpp"
 #include "protocol.hpp"
 #include "timers.hpp"
 
@@ -284,9 +285,7 @@ bool read_settings(int argc, char** argv, settings& s)
 {
   po::options_description options("Options", 100);
   auto add = options.add_options();
-  add("address", po::value(&s.address)->default_value(s.address)->value_name("ip"),
-      "IP address to listen on");
-  add("port", ranged(s.port, "port", 0, 65'535, "n"), "port to listen on; 0 chooses a free one");
+  add_listen_options(options, s.address, s.port);
   add("idle-timeout", ranged(s.idle_timeout, "idle-timeout", 10, 3'600'000, "ms"),
       "close a connection from which nothing came for that long");
   add("heartbeat", ranged(s.heartbeat, "heartbeat", 1, 3'600'000, "ms"),
@@ -297,9 +296,6 @@ bool read_settings(int argc, char** argv, settings& s)
   if (!parse_command_line(argc, argv, intro, options)) return false;
   if (s.heartbeat >= s.idle_timeout)
     throw po::error("--heartbeat must be shorter than --idle-timeout, or no quiet client survives");
-  error_code ec;
-  asio::ip::make_address(s.address, ec);
-  if (ec) throw po::error(fmt::format("--address must be an IP address, not '{}'", s.address));
   return true;
 }
 
@@ -319,8 +315,7 @@ bool serve(const settings& s)
     rpc_server.stop();
   });
 
-  fmt::print("rpc_server: listening on {}\n", to_string(rpc_server.endpoint()));
-  std::fflush(stdout);  // who reads this through a pipe waits for it
+  announce("rpc_server", rpc_server.endpoint());
 
   std::atomic<bool> failed{false};
   const auto work = [&] {

@@ -1,6 +1,7 @@
 // A TCP proxy that gives up on an upstream that does not answer and on connections that nobody
 // uses. --timer says what keeps its time, so that the cost of that can be seen.
 #include "../rpc/command_line.hpp"
+#include "../rpc/listening.hpp"
 #include "../rpc/resolve.hpp"
 #include "session.hpp"
 #include "timers.hpp"
@@ -16,7 +17,6 @@
 #include <ctime>
 #include <exception>
 #include <memory>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -99,10 +99,7 @@ void run(const settings& s)
     for (auto* each : shared.sessions) each->close();
   });
 
-  std::ostringstream where;
-  where << acceptor.local_endpoint();
-  fmt::print("tcp_proxy: listening on {}\n", where.str());
-  std::fflush(stdout);  // who reads this through a pipe waits for it
+  rpc::announce("tcp_proxy", acceptor.local_endpoint());
   context.run();
   report(shared.counted);
 }
@@ -121,9 +118,7 @@ bool read_settings(int argc, char** argv, settings& s)
 {
   po::options_description options("Options", 100);
   auto add = options.add_options();
-  add("address", po::value(&s.address)->default_value(s.address)->value_name("ip"),
-      "IP address to listen on");
-  add("port", ranged(s.port, "port", 0, 65'535, "n"), "port to listen on; 0 chooses a free one");
+  rpc::add_listen_options(options, s.address, s.port);
   add("upstream-host",
       po::value(&s.upstream_host)->default_value(s.upstream_host)->value_name("name"),
       "where connections are carried to");
@@ -140,9 +135,6 @@ bool read_settings(int argc, char** argv, settings& s)
   if (s.timer != "wheel" && s.timer != "steady" && s.timer != "none")
     throw po::error(fmt::format("--timer must be wheel, steady or none, not '{}'", s.timer));
   if (s.rearm && s.timer == "none") throw po::error("--rearm needs a timer, but --timer is none");
-  error_code ec;
-  asio::ip::make_address(s.address, ec);
-  if (ec) throw po::error(fmt::format("--address must be an IP address, not '{}'", s.address));
   return true;
 }
 
