@@ -4,11 +4,11 @@
 #include "command_line.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ostream.h>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/tcp.hpp>
 
 #include <cstdio>
-#include <sstream>
 #include <string>
 #include <string_view>
 
@@ -38,9 +38,7 @@ inline void add_listen_options(po::options_description& options, std::string& ad
 /// Says that a server is ready. Flushed: who reads it through a pipe waits for it.
 inline void announce(std::string_view name, const boost::asio::ip::tcp::endpoint& where)
 {
-  std::ostringstream text;
-  text << where;
-  fmt::print("{}: listening on {}\n", name, text.str());
+  fmt::print("{}: listening on {}\n", name, fmt::streamed(where));
   std::fflush(stdout);
 }
 

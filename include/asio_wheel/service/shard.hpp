@@ -170,8 +170,9 @@ private:
   void post_ready() noexcept;
   void complete_ready();
 
-  // What a start and a cancel write, and all that a cancel reads, is in one cache line, for the
-  // sake of threads that come here to cancel what was started by another.
+  // What a start and a cancel of a timer write, but for the wheel and the list below, and what such
+  // a cancel has to know of the wheel, is in one cache line, for the sake of threads that come here
+  // to cancel what was started by another.
   spin_lock mutex_;
   bool ready_posted_ = false;  ///< complete_ready() is on its way, or about to be
   bool closed_ = false;
@@ -180,7 +181,7 @@ private:
   std::uint64_t started_ = 0;
   std::uint64_t cancelled_ = 0;
   wait_queue ready_;      ///< waits that ended without expiring
-  tick pending_after_{};  ///< see is_surely_pending()
+  tick pending_after_{};  ///< what is_surely_pending() needs of wheel_
 
   /// The earliest tick that a wait which was taken out alone was to be woken for, if the driver is
   /// still to be told. Read without the lock by tell_driver().
