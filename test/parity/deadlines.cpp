@@ -170,10 +170,13 @@ BOOST_AUTO_TEST_SUITE(ordering)
 BOOST_AUTO_TEST_CASE_TEMPLATE(timers_complete_by_deadline, Timer, both_timers)
 {
   asio::io_context context;
+  Timer last(context);
+  Timer first(context);
+  Timer middle(context);
   const auto start = steady_clock::now();
-  Timer last(context, start + 9ms);
-  Timer first(context, start + 3ms);
-  Timer middle(context, start + 6ms);
+  last.expires_at(start + 9ms);
+  first.expires_at(start + 3ms);
+  middle.expires_at(start + 6ms);
   std::vector<int> order;
   last.async_wait([&](auto) { order.push_back(3); });
   first.async_wait([&](auto) { order.push_back(1); });
@@ -186,8 +189,11 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(timers_complete_by_deadline, Timer, both_timers)
 BOOST_AUTO_TEST_CASE_TEMPLATE(timers_complete_by_deadline_even_if_all_are_past, Timer, both_timers)
 {
   asio::io_context context;
-  Timer late(context, 8ms);
-  Timer early(context, 4ms);
+  Timer late(context);
+  Timer early(context);
+  const auto start = steady_clock::now();
+  late.expires_at(start + 8ms);
+  early.expires_at(start + 4ms);
   std::vector<int> order;
   late.async_wait([&](auto) { order.push_back(2); });
   early.async_wait([&](auto) { order.push_back(1); });

@@ -4,7 +4,7 @@
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <deque>
-#include <numeric>
+#include <map>
 #include <thread>
 #include <vector>
 
@@ -38,14 +38,32 @@ struct arrival {
   }
 };
 
+/// A wait that ended: the how manieth that was started, and for when.
+struct ending {
+  time_point deadline;
+  std::size_t number;
+};
+
 /// How many waits ended after one whose deadline is later by a tick or more.
-std::size_t overtaken(const std::vector<time_point>& deadlines, std::chrono::nanoseconds tick)
+std::size_t overtaken(const std::vector<ending>& ended, std::chrono::nanoseconds tick)
 {
   std::size_t n = 0;
   auto latest = time_point::min();
-  for (const auto deadline : deadlines) {
-    if (deadline + tick <= latest) ++n;
-    latest = std::max(latest, deadline);
+  for (const auto& e : ended) {
+    if (e.deadline + tick <= latest) ++n;
+    latest = std::max(latest, e.deadline);
+  }
+  return n;
+}
+
+/// How many waits ended after one of the same deadline that was started later.
+std::size_t out_of_turn(const std::vector<ending>& ended)
+{
+  std::size_t n = 0;
+  std::map<time_point, std::size_t> latest;
+  for (const auto& e : ended) {
+    if (e.number < latest[e.deadline]) ++n;
+    latest[e.deadline] = std::max(latest[e.deadline], e.number);
   }
   return n;
 }
@@ -53,23 +71,30 @@ std::size_t overtaken(const std::vector<time_point>& deadlines, std::chrono::nan
 /// Checks the order of waits that end in 5 to 40 ms; returns how many could be started in time.
 std::size_t check_round_by_tick(wheel_options options, std::size_t many, bool stall)
 {
+  constexpr std::size_t per_deadline = 4;
   context_with_wheel c(options);
-  std::vector<time_point> ended;
-  std::size_t in_time = 0;
+  std::vector<ending> ended;
+  std::vector<char> in_time(many, false);
   support::delays delays(5ms, 40ms);
   const auto start = c.wheel.now();
+  std::vector<time_point> deadlines(many / per_deadline);
+  for (auto& deadline : deadlines) deadline = start + delays.next();
+
   for (std::size_t i = 0; i < many; ++i) {
-    const auto deadline = start + delays.next();
+    const auto deadline = deadlines[i % deadlines.size()];
+    c.wheel.async_wait(deadline, [&, i, deadline](error_code) {
+      if (in_time[i]) ended.push_back({deadline, i});
+    });
     // One that is past when it is started ends at once, before earlier ones that start later.
-    if (deadline <= c.wheel.now() + 1ms) continue;
-    ++in_time;
-    c.wheel.async_wait(deadline, [&, deadline](error_code) { ended.push_back(deadline); });
+    in_time[i] = c.wheel.now() < deadline;
   }
   if (stall) std::this_thread::sleep_until(start + 40ms + 2 * options.tick);
   support::run_to_end(c.context);
-  BOOST_TEST(ended.size() == in_time);
   BOOST_TEST(overtaken(ended, options.tick) == 0U);
-  return in_time;
+  BOOST_TEST(out_of_turn(ended) == 0U);
+  const auto started = static_cast<std::size_t>(std::ranges::count(in_time, char{true}));
+  BOOST_TEST(ended.size() == started);
+  return started;
 }
 
 /// A machine that was busy for the whole of a round gets another.
@@ -106,11 +131,10 @@ BOOST_AUTO_TEST_CASE(waits_of_different_ticks_complete_by_tick)
 BOOST_AUTO_TEST_CASE(waits_of_one_deadline_complete_as_started)
 {
   constexpr std::size_t many = 1000;
-  context_with_wheel c;
+  support::wheel_in_virtual_time v;
   arrival arrived;
-  const auto deadline = c.wheel.now() + 30ms;
-  for (std::size_t i = 0; i < many; ++i) c.wheel.async_wait(deadline, arrived.note(i));
-  support::run_to_end(c.context);
+  for (std::size_t i = 0; i < many; ++i) v.wheel.async_wait(v.start + 30ms, arrived.note(i));
+  v.time.advance(30ms);
   BOOST_TEST(arrived.is_sequence_of(many));
 }
 
@@ -144,19 +168,18 @@ BOOST_AUTO_TEST_CASE(a_cascade_keeps_the_order_of_starts)
   constexpr std::size_t per_round = 20;
   auto options = support::with_tick(500us);
   options.slots = 2;
-  context_with_wheel c(options);
+  support::wheel_in_virtual_time v(options);
   arrival arrived;
-  const auto deadline = c.wheel.now() + 40ms;
   std::size_t next = 0;
   for (std::size_t round = 0; round < rounds; ++round) {
-    c.wheel.async_wait(2ms * static_cast<int>(round), [&](error_code) {
+    v.wheel.async_wait(2ms * static_cast<int>(round), [&](error_code) {
       for (std::size_t i = 0; i < per_round; ++i) {
-        c.wheel.async_wait(deadline, arrived.note(next++));
+        v.wheel.async_wait(v.start + 40ms, arrived.note(next++));
       }
     });
   }
-  support::run_to_end(c.context);
-  BOOST_TEST(c.wheel.stats().cascaded > 0U);
+  v.time.advance(40ms);
+  BOOST_TEST(v.wheel.stats().cascaded > 0U);
   BOOST_TEST(arrived.is_sequence_of(rounds * per_round));
 }
 
@@ -178,18 +201,18 @@ BOOST_AUTO_TEST_CASE(any_number_of_cascades_keeps_the_order_of_starts)
 BOOST_AUTO_TEST_CASE(timers_and_plain_waits_share_one_order)
 {
   constexpr std::size_t many = 200;
-  context_with_wheel c;
+  support::wheel_in_virtual_time v;
   arrival arrived;
-  const auto deadline = c.wheel.now() + 30ms;
+  const auto deadline = v.start + 30ms;
   std::deque<wheel_timer> timers;
   for (std::size_t i = 0; i < many; ++i) {
     if (i % 2 == 0) {
-      c.wheel.async_wait(deadline, arrived.note(i));
+      v.wheel.async_wait(deadline, arrived.note(i));
     } else {
-      timers.emplace_back(c.context, deadline).async_wait(arrived.note(i));
+      timers.emplace_back(v.context, deadline).async_wait(arrived.note(i));
     }
   }
-  support::run_to_end(c.context);
+  v.time.advance(30ms);
   BOOST_TEST(arrived.is_sequence_of(many));
 }
 
@@ -199,19 +222,19 @@ BOOST_AUTO_TEST_CASE(each_starting_thread_finds_its_own_order)
   constexpr std::size_t per_thread = 300;
   auto options = support::with_tick(1ms);
   options.shards = 8;
-  context_with_wheel c(options);
+  support::wheel_in_virtual_time v(options);
   std::array<arrival, threads> arrived;
-  const auto deadline = c.wheel.now() + 30ms;
   {
     std::vector<std::thread> starters;
     for (auto& mine : arrived) {
       starters.emplace_back([&] {
-        for (std::size_t i = 0; i < per_thread; ++i) c.wheel.async_wait(deadline, mine.note(i));
+        for (std::size_t i = 0; i < per_thread; ++i)
+          v.wheel.async_wait(v.start + 30ms, mine.note(i));
       });
     }
     for (auto& thread : starters) thread.join();
   }
-  support::run_to_end(c.context);
+  v.time.advance(30ms);
   for (const auto& mine : arrived) BOOST_TEST(mine.is_sequence_of(per_thread));
 }
 
@@ -220,24 +243,24 @@ BOOST_AUTO_TEST_CASE(ticks_stay_in_order_across_the_shards_of_several_threads)
   constexpr std::size_t per_thread = 500;
   auto options = support::with_tick(1ms);
   options.shards = 8;
-  context_with_wheel c(options);
-  std::vector<time_point> ended;
-  const auto start = c.wheel.now();
+  support::wheel_in_virtual_time v(options);
+  std::vector<ending> ended;
   {
     std::vector<std::thread> starters;
     for (int t = 0; t < 4; ++t) {
       starters.emplace_back([&, t] {
-        // Far enough away that no wait is past when it is started, however slow the machine.
-        support::delays delays(500ms + t * 1us, 525ms);
+        support::delays delays(5ms + t * 1us, 30ms);
         for (std::size_t i = 0; i < per_thread; ++i) {
-          const auto deadline = start + delays.next();
-          c.wheel.async_wait(deadline, [&, deadline](error_code) { ended.push_back(deadline); });
+          const auto deadline = v.start + delays.next();
+          v.wheel.async_wait(deadline, [&, i, deadline](error_code) {
+            ended.push_back({deadline, i});
+          });
         }
       });
     }
     for (auto& thread : starters) thread.join();
   }
-  support::run_to_end(c.context);
+  v.time.advance(30ms);
   BOOST_TEST(ended.size() == 4 * per_thread);
   BOOST_TEST(overtaken(ended, options.tick) == 0U);
 }
@@ -248,14 +271,14 @@ BOOST_AUTO_TEST_CASE(a_timer_of_another_threads_shard_does_not_break_the_order)
   constexpr std::size_t many = 200;
   auto options = support::with_tick(1ms);
   options.shards = 8;
-  context_with_wheel c(options);
+  support::wheel_in_virtual_time v(options);
   arrival arrived;
   std::size_t theirs = 0;
-  const auto deadline = c.wheel.now() + 30ms;
+  const auto deadline = v.start + 30ms;
   std::deque<wheel_timer> timers;
   std::thread other([&] {
     for (std::size_t i = 0; i < many / 2; ++i) {
-      timers.emplace_back(c.context, deadline).async_wait([&](error_code) { ++theirs; });
+      timers.emplace_back(v.context, deadline).async_wait([&](error_code) { ++theirs; });
     }
   });
   other.join();
@@ -263,10 +286,10 @@ BOOST_AUTO_TEST_CASE(a_timer_of_another_threads_shard_does_not_break_the_order)
     if (i % 2 == 0) {
       timers[i / 2].async_wait(arrived.note(i));
     } else {
-      c.wheel.async_wait(deadline, arrived.note(i));
+      v.wheel.async_wait(deadline, arrived.note(i));
     }
   }
-  support::run_to_end(c.context);
+  v.time.advance(30ms);
   BOOST_TEST(theirs == many / 2);
   BOOST_TEST(arrived.is_sequence_of(many));
 }

@@ -49,6 +49,15 @@ void run_coroutine(boost::asio::io_context& context, Coroutine&& coroutine)
   if (thrown) std::rethrow_exception(thrown);
 }
 
+/// Calls `attempt(ahead)`, which prepares something for then and says whether it was ready in time.
+/// A machine that was too busy for that gets twice the time at the next attempt.
+template <class Attempt>
+void with_time_enough(std::chrono::milliseconds ahead, Attempt attempt)
+{
+  for (; !attempt(ahead); ahead *= 2)
+    BOOST_REQUIRE_MESSAGE(ahead < patience, "never ready in time");
+}
+
 /// Waits for something another thread does.
 template <class Condition>
 bool eventually(Condition done)

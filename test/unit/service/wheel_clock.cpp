@@ -13,10 +13,12 @@ namespace {
 /// A clock, and a time line that is counted from its first tick.
 struct origin {
   wheel_clock clock;
+  bool coarse;
   time_point zero = clock.time_of(tick{0});
 
   explicit origin(std::chrono::nanoseconds tick_length, clock_source source = clock_source::precise)
-    : clock(source, tick_length)
+    : clock(source, tick_length),
+      coarse(source == clock_source::coarse)
   {}
 
   [[nodiscard]] std::uint64_t ceil(duration d) const { return count(clock.tick_ceil(zero + d)); }
@@ -37,6 +39,30 @@ bool kernel_is_late()
 #else
   return false;
 #endif
+}
+
+/// Whether none of a thousand starts of a delay that `read()` returns is behind the clock.
+template <class Read>
+bool never_behind(const origin& o, Read read)
+{
+  int behind = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const auto before = o.clock.now();
+    if (read() < before && !(o.coarse && kernel_is_late())) ++behind;
+  }
+  // A kernel that was late may have caught up before it was asked.
+  return behind <= (o.coarse ? 10 : 0);
+}
+
+void check_start_of_delay(const origin& o)
+{
+  const auto grain = o.coarse ? 50ms : 0ms;
+  const wheel_clock* const pointer = &o.clock;
+  BOOST_TEST(never_behind(o, [&] {
+    const auto read = wheel_clock::start_of_delay(pointer);
+    BOOST_REQUIRE((read <= o.clock.now() + grain));
+    return read;
+  }));
 }
 
 }  // namespace
@@ -105,42 +131,25 @@ BOOST_AUTO_TEST_CASE(a_delay_counts_from_a_reading_that_is_not_behind)
 {
   for (const auto source : {clock_source::precise, clock_source::coarse}) {
     const origin o(1ms, source);
-    for (int i = 0; i < 1000; ++i) {
-      const auto before = o.clock.now();
-      const auto deadline = o.clock.deadline_after(5ms);
-      BOOST_REQUIRE((deadline >= before + 5ms || kernel_is_late()));
-    }
+    BOOST_TEST(never_behind(o, [&] { return o.clock.deadline_after(5ms) - 5ms; }));
   }
 }
 
 BOOST_AUTO_TEST_CASE(a_clock_among_others_is_read_as_if_it_were_alone)
 {
-  const auto reads_well = [](const wheel_clock& clock, duration grain) {
-    const wheel_clock* const pointer = &clock;
-    const auto before = clock.now();
-    const auto read = wheel_clock::start_of_delay(pointer);
-    return (read >= before || (grain > 0ns && kernel_is_late())) && read <= clock.now() + grain;
-  };
   const origin precise(1ms);
-  BOOST_TEST(reads_well(precise.clock, 0ns));
+  check_start_of_delay(precise);
   {
     const origin coarse(1ms, clock_source::coarse);
-    BOOST_TEST(reads_well(precise.clock, 0ns));
-    BOOST_TEST(reads_well(coarse.clock, 50ms));
+    check_start_of_delay(precise);
+    check_start_of_delay(coarse);
   }
-  BOOST_TEST(reads_well(precise.clock, 0ns));
+  check_start_of_delay(precise);
 }
 
 BOOST_AUTO_TEST_CASE(coarse_clocks_alone_are_read_coarsely)
 {
-  const origin coarse(1ms, clock_source::coarse);
-  const wheel_clock* const pointer = &coarse.clock;
-  for (int i = 0; i < 1000; ++i) {
-    const auto before = coarse.clock.now();
-    const auto read = wheel_clock::start_of_delay(pointer);
-    BOOST_REQUIRE((read >= before || kernel_is_late()));
-    BOOST_REQUIRE((read <= coarse.clock.now() + 50ms));
-  }
+  check_start_of_delay(origin(1ms, clock_source::coarse));
 }
 
 BOOST_AUTO_TEST_CASE(a_delay_saturates_at_both_ends)
