@@ -37,6 +37,7 @@ enum class turn {
 struct contender_base {
   static constexpr bool cancels = true;        // has restart_after
   static constexpr bool any_delay = true;      // its waits may have different delays
+  static constexpr bool expires = true;        // its waits do, if they are not cancelled
   static constexpr bool many_threads = false;  // run_turns(f, chains): as many threads run the loop
 };
 

@@ -15,9 +15,11 @@ TIMERS = {  # contender: the program that has it
     "libevent": "timers_libevent",
     "libevent_common": "timers_libevent",
     "libev": "timers_libev",
+    "nothing": "timers_nothing",
+    "nothing_coroutine": "timers_nothing",
 }
 # A ratio compares like with like: coroutines with coroutines, the typed executor with the typed executor.
-REFERENCE = {"wheel_typed": "steady_typed", "wheel_coroutine": "steady_coroutine"}
+REFERENCE = {"wheel_typed": "steady_typed", "wheel_coroutine": "steady_coroutine", "nothing_coroutine": "steady_coroutine"}
 
 ALONE = {name: "wheel_alone" for name in ("wheel", "multimap", "d_ary_heap", "pairing", "floor", "floor_list")}
 DEADLINES = {name: "deadlines" for name in ("none", "clock", "cancel_after", "cancel_after_coarse", "steady_timer",

@@ -35,12 +35,14 @@ workload_table workloads_of()
     t.emplace_back("start", run_work<start_work<Contender>>);
     if constexpr (Contender::cancels)
       t.emplace_back("churn", run_work<churn_work<Contender, false>>);
+    t.emplace_back("memory", run_work<memory_work<Contender>>);
+  }
+  if constexpr (Contender::any_delay && Contender::expires) {
     t.emplace_back("expire", run_work<expire_work<Contender, expiry::spread>>);
     t.emplace_back("overdue", run_work<expire_work<Contender, expiry::overdue>>);
     t.emplace_back("burst", run_work<expire_work<Contender, expiry::burst>>);
     t.emplace_back("stall", run_work<expire_work<Contender, expiry::probed>>);
     t.emplace_back("heartbeat", run_work<heartbeat_work<Contender>>);
-    t.emplace_back("memory", run_work<memory_work<Contender>>);
     t.emplace_back("idle", run_work<idle_work<Contender>>);
   }
   if constexpr (Contender::cancels)
