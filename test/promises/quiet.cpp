@@ -81,7 +81,7 @@ BOOST_AUTO_TEST_CASE(a_far_wait_does_not_wake_before_its_time)
 BOOST_AUTO_TEST_CASE(a_near_wait_wakes_once)
 {
   support::with_time_enough(20ms, [](std::chrono::milliseconds ahead) {
-    context_with_wheel c(support::with_tick(100us));
+    context_with_wheel c(support::with_long_finest_level(100us));
     outcome near;
     c.wheel.async_wait(ahead, near.recorder());
     c.context.poll();
@@ -96,7 +96,7 @@ BOOST_AUTO_TEST_CASE(a_near_wait_wakes_once)
 BOOST_AUTO_TEST_CASE(a_tick_full_of_waits_wakes_once)
 {
   support::with_time_enough(50ms, [](std::chrono::milliseconds ahead) {
-    context_with_wheel c;
+    context_with_wheel c(support::with_long_finest_level(1ms));
     int expired = 0;
     const auto deadline = c.wheel.now() + ahead;
     for (int i = 0; i < 5000; ++i) {
@@ -127,7 +127,7 @@ BOOST_AUTO_TEST_CASE(waits_cancelled_in_time_cost_no_wakeup)
 {
   // The usual life of a timeout: started, cancelled, replaced by the next.
   support::with_time_enough(2ms, [](std::chrono::milliseconds ahead) {
-    context_with_wheel c;
+    context_with_wheel c(support::with_long_finest_level(1ms));
     wheel_timer timer(c.context);
     outcome last;
     int aborted = 0;

@@ -25,6 +25,14 @@ inline asio_wheel::wheel_options with_tick(std::chrono::nanoseconds tick)
   return options;
 }
 
+/// Nothing that is less than 65,536 ticks away is cascaded, so it costs one wake-up.
+inline asio_wheel::wheel_options with_long_finest_level(std::chrono::nanoseconds tick)
+{
+  auto options = with_tick(tick);
+  options.slots = 65536;
+  return options;
+}
+
 inline asio_wheel::wheel_options with_limit(std::size_t max_pending)
 {
   asio_wheel::wheel_options options;

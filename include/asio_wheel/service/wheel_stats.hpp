@@ -49,7 +49,8 @@ struct wheel_stats {
   std::uint64_t largest_batch = 0;  ///< most expiries delivered before the wheel ran out of them
 
   /// From the tick a wait was due at to its batch being taken up, over the expired ones. Its
-  /// deadline may lie up to one tick before that tick.
+  /// deadline may lie up to one tick before that tick. One that was past at its start counts from
+  /// its deadline too, but from no earlier than the wheel's latest pass.
   log2_histogram lateness;
 };
 

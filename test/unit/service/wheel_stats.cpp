@@ -72,7 +72,7 @@ BOOST_AUTO_TEST_CASE(tell_the_largest_batch)
 
 BOOST_AUTO_TEST_CASE(count_a_wakeup_for_each_tick_that_is_slept_for)
 {
-  context_with_wheel c;
+  context_with_wheel c(support::with_long_finest_level(1ms));
   outcome ignored;
   for (int i = 0; i < 3; ++i) {
     support::with_time_enough(20ms, [&](std::chrono::milliseconds ahead) {
