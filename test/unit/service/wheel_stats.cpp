@@ -150,7 +150,7 @@ BOOST_AUTO_TEST_CASE(tell_how_late_expired_waits_were)
   });
 }
 
-BOOST_AUTO_TEST_CASE(do_not_count_the_time_before_a_start_as_late)
+BOOST_AUTO_TEST_CASE(count_what_was_past_at_its_start_from_the_latest_pass)
 {
   context_with_wheel c;
   virtual_time time(c.wheel);
