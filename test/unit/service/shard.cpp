@@ -1,4 +1,5 @@
 // Cancels that a shard puts off: nobody can tell, but for the time it takes.
+#include <algorithm>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/test/unit_test.hpp>
@@ -22,21 +23,68 @@ namespace {
 /// More than a shard puts off at once.
 constexpr std::size_t many = 100;
 
-struct started_timers : context_with_wheel {
+/// More than are completed at once: the wheel holds some that are due when the first handler runs.
+constexpr std::size_t several_batches = 3 * batch::capacity;
+
+struct started_waits : context_with_wheel {
+  auto recorder(std::size_t i)
+  {
+    return [this, i](error_code ec) {
+      BOOST_TEST((ec == asio::error::operation_aborted));
+      ended.push_back(i);
+    };
+  }
+
+  std::vector<std::size_t> ended;
+};
+
+struct started_timers : started_waits {
   started_timers()
   {
     for (std::size_t i = 0; i < many; ++i) {
       timers.emplace_back(wheel, 1h);
-      timers.back().async_wait([this, i](error_code ec) {
-        BOOST_TEST((ec == asio::error::operation_aborted));
-        ended.push_back(i);
-      });
+      timers.back().async_wait(recorder(i));
     }
   }
 
   std::deque<wheel_timer> timers;
-  std::vector<std::size_t> ended;
 };
+
+/// Waits of the wheel itself, which are cancelled through their slots.
+struct started_slots : started_waits {
+  started_slots()
+  {
+    for (auto& signal : signals) start(signal, static_cast<std::size_t>(&signal - signals.data()));
+  }
+
+  void start(asio::cancellation_signal& signal, std::size_t i)
+  {
+    wheel.async_wait(1h, asio::bind_cancellation_slot(signal.slot(), recorder(i)));
+  }
+
+  void emit_all()
+  {
+    for (auto& signal : signals) signal.emit(asio::cancellation_type::terminal);
+  }
+
+  std::vector<asio::cancellation_signal> signals{many};
+};
+
+/// Calls `f()` from the first handler of several batches that have one deadline.
+template <class Function>
+void when_others_are_due(context_with_wheel& c, Function f)
+{
+  std::size_t expired = 0;
+  const auto deadline = c.wheel.now() + 1ms;
+  for (std::size_t i = 0; i < several_batches; ++i) {
+    c.wheel.async_wait(deadline, [&](error_code ec) {
+      BOOST_TEST(!ec);
+      if (expired++ == 0) f();
+    });
+  }
+  support::run_to_end(c.context);
+  BOOST_TEST(expired == several_batches);
+}
 
 std::vector<std::size_t> in_order()
 {
@@ -65,6 +113,140 @@ BOOST_AUTO_TEST_CASE(a_cancel_that_cannot_be_put_off_comes_behind_those_that_wer
   t.timers.back().cancel_one();
   support::run_to_end(t.context);
   BOOST_TEST(t.ended == in_order());
+}
+
+BOOST_AUTO_TEST_CASE(waits_complete_in_the_order_of_their_signals)
+{
+  started_slots s;
+  s.emit_all();
+  BOOST_TEST(s.ended.empty());
+  support::run_to_end(s.context);
+  BOOST_TEST(s.ended == in_order());
+}
+
+BOOST_AUTO_TEST_CASE(cancels_complete_in_their_order_whoever_cancels)
+{
+  started_waits c;
+  std::deque<wheel_timer> timers;
+  std::vector<asio::cancellation_signal> signals(many);
+  for (std::size_t i = 0; i < many; ++i) {
+    const auto with_slot = [&] {
+      return asio::bind_cancellation_slot(signals[i].slot(), c.recorder(i));
+    };
+    timers.emplace_back(c.wheel, 1h);
+    switch (i % 3) {
+      case 0: timers.back().async_wait(c.recorder(i)); break;
+      case 1: timers.back().async_wait(with_slot()); break;
+      case 2: c.wheel.async_wait(1h, with_slot()); break;
+    }
+  }
+  for (std::size_t i = 0; i < many; ++i) {
+    if (i % 3 == 0)
+      timers[i].cancel();
+    else
+      signals[i].emit(asio::cancellation_type::terminal);
+  }
+  support::run_to_end(c.context);
+  BOOST_TEST(c.ended == in_order());
+}
+
+BOOST_AUTO_TEST_CASE(a_signal_cancels_its_wait_once)
+{
+  started_slots s;
+  s.signals.front().emit(asio::cancellation_type::terminal);
+  s.signals.front().emit(asio::cancellation_type::terminal);
+  BOOST_TEST(s.wheel.pending() == many - 1);
+  BOOST_TEST(s.wheel.stats().cancelled == 1U);
+  s.emit_all();
+  BOOST_TEST(s.wheel.stats().cancelled == many);
+  support::run_to_end(s.context);
+  BOOST_TEST(s.ended == in_order());
+}
+
+BOOST_AUTO_TEST_CASE(a_signal_may_serve_another_wait_right_after_its_emission)
+{
+  started_slots s;
+  s.emit_all();
+  for (std::size_t i = 0; i < many; ++i) s.start(s.signals[i], many + i);
+  s.emit_all();
+  support::run_to_end(s.context);
+  BOOST_TEST(s.ended.size() == 2 * many);
+  BOOST_TEST(std::ranges::is_sorted(s.ended));
+}
+
+BOOST_AUTO_TEST_CASE(signals_may_go_right_after_their_emission)
+{
+  started_slots s;
+  s.emit_all();
+  s.signals.clear();
+  support::run_to_end(s.context);
+  BOOST_TEST(s.ended == in_order());
+}
+
+BOOST_AUTO_TEST_CASE(timers_are_cancelled_while_other_waits_are_due)
+{
+  started_timers t;
+  when_others_are_due(t, [&] {
+    for (auto& timer : t.timers) timer.cancel();
+  });
+  BOOST_TEST(t.ended == in_order());
+}
+
+BOOST_AUTO_TEST_CASE(waits_are_cancelled_while_others_are_due)
+{
+  started_slots s;
+  when_others_are_due(s, [&] { s.emit_all(); });
+  BOOST_TEST(s.ended == in_order());
+}
+
+BOOST_AUTO_TEST_CASE(what_is_due_is_cancelled_no_more_by_its_signal)
+{
+  for (const auto ahead : {-1h, 0h, 1h}) {
+    context_with_wheel c;
+    virtual_time time(c.wheel);
+    std::vector<asio::cancellation_signal> signals(several_batches);
+    std::size_t expired = 0;
+    const auto deadline = c.wheel.now() + ahead;
+    for (auto& signal : signals) {
+      c.wheel.async_wait(deadline, asio::bind_cancellation_slot(signal.slot(), [&](error_code ec) {
+                           BOOST_TEST(!ec);
+                           if (expired++ != 0) return;
+                           for (auto& each : signals) each.emit(asio::cancellation_type::terminal);
+                         }));
+    }
+    time.advance(2h);
+    BOOST_TEST(expired == several_batches);
+    BOOST_TEST(c.wheel.stats().cancelled == 0U);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(what_was_due_before_the_clock_went_back_is_cancelled_no_more)
+{
+  struct first_one {};
+  context_with_wheel c;
+  std::deque<wheel_timer> timers;
+  std::vector<asio::cancellation_signal> signals(several_batches);
+  std::size_t expired = 0;
+  const auto handler = [&](error_code ec) {
+    BOOST_TEST(!ec);
+    if (expired++ == 0) throw first_one();
+  };
+  try {
+    virtual_time time(c.wheel);
+    const auto deadline = c.wheel.now() + 1h;
+    for (auto& signal : signals) {
+      timers.emplace_back(c.wheel, deadline).async_wait(handler);
+      c.wheel.async_wait(deadline, asio::bind_cancellation_slot(signal.slot(), handler));
+    }
+    time.advance(2h);
+    BOOST_ERROR("no handler threw");
+  } catch (const first_one&) {
+  }
+  for (auto& signal : signals) signal.emit(asio::cancellation_type::terminal);
+  for (auto& timer : timers) BOOST_TEST(timer.cancel() == 0U);
+  support::run_to_end(c.context);
+  BOOST_TEST(expired == 2 * several_batches);
+  BOOST_TEST(c.wheel.stats().cancelled == 0U);
 }
 
 BOOST_AUTO_TEST_CASE(a_cancelled_wait_counts_no_more)
