@@ -4,6 +4,7 @@
 //   steady         asio::steady_timer, cancelled and started again for each use
 //   steady_typed   the same with io_context::executor_type
 //   clock          nothing but a reading of the clock that --clock names, for each use
+//   store          the same, and a store of it in an object as large as a watchdog: the floor
 // The workloads are described in work_alive.hpp. --shards and --clock are the wheel's options.
 #include <time.h>
 #include <asio_wheel.hpp>
@@ -11,6 +12,8 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/version.hpp>
 
+#include <array>
+#include <atomic>
 #include <utility>
 
 #include "timers_main.hpp"
@@ -127,11 +130,33 @@ public:
   void start(std::size_t, Function)
   {}
   void read(std::size_t) {}
-  void use(std::size_t) { read_ = cpu_clock(id_).count(); }
+  void use(std::size_t) { read_ = now(); }
+
+protected:
+  nanoseconds::rep now() const { return cpu_clock(id_).count(); }
 
 private:
   clockid_t id_;
   volatile nanoseconds::rep read_ = 0;
+};
+
+class stores : public clock_reads {
+public:
+  stores(const options& o, asio::io_context& context, nanoseconds timeout)
+    : clock_reads{o, context, timeout},
+      connections_(o.n)
+  {}
+
+  void read(std::size_t i) { read_all(connections_[i]); }
+  void use(std::size_t i) { connections_[i].used.store(now(), std::memory_order_relaxed); }
+
+private:
+  struct connection {
+    std::atomic<nanoseconds::rep> used;
+    std::array<char, sizeof(asio_wheel::wheel_watchdog) - sizeof used> rest;
+  };
+
+  std::vector<connection> connections_;
 };
 
 template <class Connections>
@@ -153,6 +178,7 @@ int main(int argc, char** argv)
   return bench_main(
     argc, argv,
     {watchdog, heartbeat, contender<steady>("steady"), contender<steady_typed>("steady_typed"),
-     entry{"clock", {{"touch", run_work<touch_work<clock_reads>>}}}},
+     entry{"clock", {{"touch", run_work<touch_work<clock_reads>>}}},
+     entry{"store", {{"touch", run_work<touch_work<stores>>}}}},
     {{"boost", BOOST_LIB_VERSION}});
 }

@@ -1,15 +1,17 @@
-// Contenders made of Asio's timer interface: one callback per wait, or one coroutine per timer.
-// asio::steady_timer and wheel_timer are measured by these same lines; only the type differs.
+// Contenders made of Asio's timer interface: one callback per wait, or one coroutine per timer,
+// which awaits the wait by `Token`. asio::steady_timer and wheel_timer are measured by these same
+// lines; only the type differs.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/deferred.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
 #include <cstddef>
@@ -123,7 +125,7 @@ private:
   std::vector<Timer> timers_;
 };
 
-template <class Timer, class Service, class Work>
+template <class Timer, class Service, class Work, class Token>
 class coroutine_timers : public asio_loop {
 public:
   coroutine_timers(const options& o, Work& work) : work_{work}
@@ -175,8 +177,7 @@ private:
         c.timer.expires_at(*deadline);
       else
         c.timer.expires_after(c.delay);
-      error_code ec;
-      co_await c.timer.async_wait(asio::redirect_error(asio::use_awaitable, ec));
+      const auto [ec] = co_await c.timer.async_wait(asio::as_tuple(Token{}));
       work_.completed(i, deadline.value_or(time_point{}), ec == asio::error::operation_aborted);
     }
     c.running = false;

@@ -11,25 +11,30 @@ TIMERS = {  # contender: the program that has it
     "wheel_slot": "timers_wheel",
     "steady_coroutine": "timers_steady",
     "wheel_coroutine": "timers_wheel",
+    "steady_deferred": "timers_steady",
+    "wheel_deferred": "timers_wheel",
     "libuv": "timers_libuv",
     "libevent": "timers_libevent",
     "libevent_common": "timers_libevent",
     "libev": "timers_libev",
     "nothing": "timers_nothing",
     "nothing_coroutine": "timers_nothing",
+    "nothing_deferred": "timers_nothing",
 }
 # A ratio compares like with like: coroutines with coroutines, the typed executor with the typed executor.
-REFERENCE = {"wheel_typed": "steady_typed", "wheel_coroutine": "steady_coroutine", "nothing_coroutine": "steady_coroutine"}
+REFERENCE = {"wheel_typed": "steady_typed", "wheel_coroutine": "steady_coroutine", "wheel_deferred": "steady_deferred",
+             "nothing_coroutine": "steady_coroutine", "nothing_deferred": "steady_deferred"}
 
 ALONE = {name: "wheel_alone" for name in ("wheel", "multimap", "d_ary_heap", "pairing", "floor", "floor_list")}
 DEADLINES = {name: "deadlines" for name in ("none", "clock", "cancel_after", "cancel_after_coarse", "steady_timer",
                                             "none_awaited", "cancel_after_awaited", "awaitable_or")}
-ALIVE = {name: "alive" for name in ("clock", "clock_coarse", "watchdog", "watchdog_coarse", "heartbeat", "heartbeat_coarse",
-                                    "steady", "steady_typed")}
+ALIVE = {name: "alive" for name in ("clock", "clock_coarse", "store", "store_coarse", "watchdog", "watchdog_coarse",
+                                    "heartbeat", "heartbeat_coarse", "steady", "steady_typed")}
 SUITES = {"timers": TIMERS, "alone": ALONE, "deadlines": DEADLINES, "alive": ALIVE}
 
 # A contender that is another one with an option.
-VARIANTS = {f"{name}_coarse": (name, ["--clock", "coarse"]) for name in ("cancel_after", "clock", "watchdog", "heartbeat")}
+VARIANTS = {f"{name}_coarse": (name, ["--clock", "coarse"])
+            for name in ("cancel_after", "clock", "store", "watchdog", "heartbeat")}
 
 
 def program_contender(contender):

@@ -1,6 +1,7 @@
 // Event-loop timers: one that does nothing.
 //   nothing             a callback per wait
-//   nothing_coroutine   a coroutine per timer
+//   nothing_coroutine   a coroutine per timer, by use_awaitable
+//   nothing_deferred    the same by deferred
 // It keeps a wait until that is cancelled, and has aborted handlers run by the loop, 64 at a time.
 // It knows no time, no order and no other threads, and no wait expires. What is left is the
 // workload, Asio, and the memory of timers and handlers: the floor below whatever has Asio's
@@ -108,13 +109,20 @@ struct nothing_coroutine : contender_base {
   static constexpr auto name = "nothing_coroutine";
   static constexpr bool expires = false;
   template <class Work>
-  using timers = coroutine_timers<timer, no_service, Work>;
+  using timers = coroutine_timers<timer, no_service, Work, asio::use_awaitable_t<>>;
+};
+
+struct nothing_deferred : contender_base {
+  static constexpr auto name = "nothing_deferred";
+  static constexpr bool expires = false;
+  template <class Work>
+  using timers = coroutine_timers<timer, no_service, Work, asio::deferred_t>;
 };
 
 }  // namespace
 
 int main(int argc, char** argv)
 {
-  return bench_main(argc, argv, contenders<nothing, nothing_coroutine>(),
+  return bench_main(argc, argv, contenders<nothing, nothing_coroutine, nothing_deferred>(),
                     {{"boost", BOOST_LIB_VERSION}});
 }

@@ -1,7 +1,8 @@
 // Event-loop timers: Boost.Asio's own asio::steady_timer.
 //   steady             any_io_executor (what asio::steady_timer is), a callback per wait
 //   steady_typed       the same with io_context::executor_type
-//   steady_coroutine   any_io_executor, a coroutine per timer
+//   steady_coroutine   any_io_executor, a coroutine per timer, by use_awaitable
+//   steady_deferred    the same by deferred, which spares a coroutine frame per wait
 // The workloads are described in work_*.hpp, the rules in contender.hpp; compared with
 // timers_wheel, timers_libuv, timers_libevent and timers_libev.
 #include <boost/asio/basic_waitable_timer.hpp>
@@ -34,13 +35,20 @@ struct steady_typed : steady {
 struct steady_coroutine : contender_base {
   static constexpr auto name = "steady_coroutine";
   template <class Work>
-  using timers = coroutine_timers<asio::steady_timer, no_service, Work>;
+  using timers = coroutine_timers<asio::steady_timer, no_service, Work, asio::use_awaitable_t<>>;
+};
+
+struct steady_deferred : contender_base {
+  static constexpr auto name = "steady_deferred";
+  template <class Work>
+  using timers = coroutine_timers<asio::steady_timer, no_service, Work, asio::deferred_t>;
 };
 
 }  // namespace
 
 int main(int argc, char** argv)
 {
-  return bench_main(argc, argv, contenders<steady, steady_typed, steady_coroutine>(),
+  return bench_main(argc, argv,
+                    contenders<steady, steady_typed, steady_coroutine, steady_deferred>(),
                     {{"boost", BOOST_LIB_VERSION}});
 }

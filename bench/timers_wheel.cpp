@@ -1,7 +1,8 @@
 // Event-loop timers: this library.
 //   wheel             wheel_timer (any_io_executor, as asio::steady_timer has), a callback per wait
 //   wheel_typed       basic_wheel_timer<io_context::executor_type>
-//   wheel_coroutine   wheel_timer, a coroutine per timer
+//   wheel_coroutine   wheel_timer, a coroutine per timer, by use_awaitable
+//   wheel_deferred    the same by deferred, which spares a coroutine frame per wait
 //   wheel_wait        wheel_timer_service::async_wait with a 24-byte callback: no timer object, and
 //                     nothing to cancel it by
 //   wheel_slot        the same, each wait bound to the slot of an asio::cancellation_signal, by
@@ -105,7 +106,14 @@ struct wheel_typed : wheel {
 struct wheel_coroutine : contender_base {
   static constexpr auto name = "wheel_coroutine";
   template <class Work>
-  using timers = coroutine_timers<asio_wheel::wheel_timer, wheel_service, Work>;
+  using timers =
+    coroutine_timers<asio_wheel::wheel_timer, wheel_service, Work, asio::use_awaitable_t<>>;
+};
+
+struct wheel_deferred : contender_base {
+  static constexpr auto name = "wheel_deferred";
+  template <class Work>
+  using timers = coroutine_timers<asio_wheel::wheel_timer, wheel_service, Work, asio::deferred_t>;
 };
 
 struct wheel_wait : contender_base {
@@ -125,7 +133,8 @@ struct wheel_slot : contender_base {
 
 int main(int argc, char** argv)
 {
-  return bench_main(argc, argv,
-                    contenders<wheel, wheel_typed, wheel_coroutine, wheel_wait, wheel_slot>(),
-                    {{"boost", BOOST_LIB_VERSION}});
+  return bench_main(
+    argc, argv,
+    contenders<wheel, wheel_typed, wheel_coroutine, wheel_deferred, wheel_wait, wheel_slot>(),
+    {{"boost", BOOST_LIB_VERSION}});
 }
