@@ -32,8 +32,6 @@ void shard::file(wait_op& op, tick when)
 
   if (cancel_link* const link = link_of(op)) {
     link->op_ = &op;
-    link->when_ = op.of_timer_ ? tick{} : when;
-    link->cell_ = op.cell();
     link->shard_.store(this, std::memory_order_release);
   }
 }
@@ -98,7 +96,7 @@ void shard::cancel(wait_op& op) noexcept
   take_out(op);
 }
 
-void shard::cancel_later(wait_op& op) noexcept
+void shard::cancel_later(timer_wait_op& op) noexcept
 {
   if (is_time_to_settle()) settle();
   put_off_[put_off_count_++] = &op;
@@ -109,25 +107,17 @@ bool shard::is_time_to_settle() const noexcept
 {
   constexpr std::size_t enough = 16;
   if (put_off_count_ < enough) return false;
-  return put_off_count_ == put_off_.size() || is_local();
-}
-
-/// Whether this thread starts its waits here.
-bool shard::is_local() const noexcept
-{
-  return &set_.local() == this;
+  return put_off_count_ == put_off_.size() || &set_.local() == this;
 }
 
 void shard::settle() noexcept
 {
   constexpr std::size_t ahead = 4;
   for (std::size_t i = 0; i < put_off_count_; ++i) {
-    if (i + 2 * ahead < put_off_count_) prefetch(put_off_[i + 2 * ahead]);
-    if (i + ahead < put_off_count_) prefetch_link(*put_off_[i + ahead]);
-    wait_op& op = *put_off_[i];
-    drop_link(op);
-    if (op.of_timer_) waits_of_timer::cut(static_cast<timer_wait_op&>(op));
-    take_out(op);
+    if (i + ahead < put_off_count_) prefetch(put_off_[i + ahead]);
+    drop_link(*put_off_[i]);
+    waits_of_timer::cut(*put_off_[i]);
+    take_out(*put_off_[i]);
   }
   put_off_count_ = 0;
 }
@@ -181,11 +171,6 @@ cancel_link* shard::link_of(const wait_op& op) noexcept
   if (!op.linked_) return nullptr;
   return op.of_timer_ ? static_cast<const linked<timer_wait_op>&>(op).link_
                       : static_cast<const linked<wait_op>&>(op).link_;
-}
-
-void shard::prefetch_link(const wait_op& op) noexcept
-{
-  if (const cancel_link* const link = link_of(op)) prefetch(link);
 }
 
 void shard::drop_link(wait_op& op) noexcept
@@ -294,7 +279,7 @@ void shard_section::cancel(wait_op& op) noexcept
   shard_.cancel(op);
 }
 
-void shard_section::cancel_later(wait_op& op) noexcept
+void shard_section::cancel_later(timer_wait_op& op) noexcept
 {
   unfinished_ = true;
   ++cancelled_;
@@ -317,14 +302,6 @@ void cancel_link::operator()(asio::cancellation_type_t type)
   shard* const s = shard_.load(std::memory_order_acquire);
   if (!s || (type & any) == cancellation_type::none) return;
   shard_section section(*s);
-  if (op_ && s->is_surely_pending(when_)) {
-    if (s->is_local()) {
-      prefetch(op_);
-      timing_wheel::prefetch_cell(cell_);
-    }
-    when_ = {};
-    return section.cancel_later(*op_);
-  }
   s->settle();
   if (op_ && s->is_pending(*op_)) section.cancel(*op_);
 }

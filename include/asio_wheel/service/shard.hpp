@@ -87,7 +87,6 @@ public:
   {
     settle();
     if (now < wheel_.now()) wheel_.rewind(now);
-    pending_after_ = no_tick;
     note_progress();
   }
 
@@ -141,24 +140,17 @@ private:
   friend class cancel_link;
 
   [[nodiscard]] static cancel_link* link_of(const wait_op& op) noexcept;
-  static void prefetch_link(const wait_op& op) noexcept;
 
   /// Cut a wait's ties, so that nobody can find it any more.
   static void drop_link(wait_op& op) noexcept;
   static void detach(wait_op& op, bool expired) noexcept;
 
-  /// Takes note of what is surely pending, after the wheel has moved or what was due has left: what
-  /// is filed under a later tick than the present one. If the wheel was moved back, what was due
-  /// before may be, too.
-  void note_progress() noexcept
-  {
-    if (pending_after_ != no_tick || !wheel_.has_due()) pending_after_ = wheel_.now();
-  }
+  /// Takes note of what is surely pending, after the wheel has moved or what was due has left.
+  void note_progress() noexcept { pending_after_ = wheel_.has_due() ? no_tick : wheel_.now(); }
 
   [[nodiscard]] bool renew(wait_op& op, time_point now, tick& renewed) noexcept;
   void cancel(wait_op& op) noexcept;
-  void cancel_later(wait_op& op) noexcept;
-  [[nodiscard]] bool is_local() const noexcept;
+  void cancel_later(timer_wait_op& op) noexcept;
   [[nodiscard]] bool is_time_to_settle() const noexcept;
   void take_out(wait_op& op) noexcept;
   bool erase(wait_op& op) noexcept;
@@ -195,10 +187,10 @@ private:
   /// still to be told. Read without the lock by tell_driver().
   std::atomic<tick> unneeded_{no_tick};
 
-  /// Waits that are cancelled, but for what has to be done to them and the wheel: by then, the
-  /// memory that takes, asked for in time, will have come. A thread of another shard leaves it to
-  /// those of this one, who are likely to have that memory.
-  std::array<wait_op*, 64> put_off_;
+  /// Timers' waits that are cancelled, but for what has to be done to them and the wheel: by then,
+  /// the memory that takes, asked for in time, will have come. A thread of another shard leaves it
+  /// to those of this one, who are likely to have that memory.
+  std::array<timer_wait_op*, 64> put_off_;
 
   timing_wheel wheel_;
 
@@ -231,8 +223,8 @@ public:
   /// Ends a pending wait with operation_aborted.
   void cancel(wait_op& op) noexcept;
 
-  /// The same without a look at the wait, for one that is in no timer's list, or no more.
-  void cancel_later(wait_op& op) noexcept;
+  /// The same for one whose timer has let go of it, without a look at it.
+  void cancel_later(timer_wait_op& op) noexcept;
 
   /// Refuses a wait that was not filed, with too_many_pending.
   void reject(wait_op& op) noexcept;

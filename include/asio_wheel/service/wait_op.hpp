@@ -30,8 +30,8 @@ enum class wait_outcome : std::uint8_t {
 /// What a wait leaves in its handler's cancellation slot: the way back to the wait, for as long
 /// as it can be cancelled.
 ///
-/// The wait and its link point to each other, and either may go first. All of it is guarded by the
-/// wait's shard; `shard_` alone may be read without, to see whether there is a wait left.
+/// The wait and its link point to each other, and either may go first. Both pointers are guarded
+/// by the wait's shard; `shard_` alone may be read without, to see whether there is a wait left.
 class ASIO_WHEEL_EXPORT cancel_link {
 public:
   cancel_link() = default;
@@ -48,8 +48,6 @@ private:
 
   std::atomic<shard*> shard_{nullptr};
   wait_op* op_ = nullptr;
-  tick when_{};  ///< what the wait is filed under, if to cancel it takes no look at it; else tick 0
-  const void* cell_ = nullptr;  ///< where it was filed
 };
 
 /// Base of all waits: thirty-two bytes, with the handler behind them in the same memory.
