@@ -66,8 +66,7 @@ std::size_t waits_of_timer::expires_after(duration delay) noexcept
 {
   prefetch_self();
   const auto early = wheel_clock::early_start_of_delay();
-  // Otherwise the waits are left to threads of their shard (shard::put_off_).
-  if (shard_.load(std::memory_order_relaxed) == &shards().local()) prefetch_waits();
+  prefetch_waits();
   const wheel_clock& clock = shards().clock();
   const time_point deadline = clock.deadline_after(delay, early);
   return set_expiry(deadline, clock.tick_for(deadline, delay));
@@ -88,6 +87,7 @@ std::size_t waits_of_timer::set_expiry(time_point deadline, tick when) noexcept
 
 std::size_t waits_of_timer::cancel() noexcept
 {
+  prefetch_waits();
   section s(*this);
   return cancel_all(s);
 }
@@ -199,10 +199,12 @@ void waits_of_timer::prefetch_self() const noexcept
   prefetch(&expiry_);
 }
 
-/// Asks for what a cancel that is put off will need. The addresses may be those of a wait that is
-/// gone, which a prefetch does not mind.
+/// Asks for what a cancel that is put off will need, unless that is left to threads of another
+/// shard (shard::put_off_). The addresses may be those of a wait that is gone, which a prefetch
+/// does not mind.
 void waits_of_timer::prefetch_waits() const noexcept
 {
+  if (shard_.load(std::memory_order_relaxed) != &shards().local()) return;
   prefetch(head_.load(std::memory_order_relaxed));
   timing_wheel::prefetch_cell(cell_.load(std::memory_order_relaxed));
 }
