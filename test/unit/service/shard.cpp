@@ -1,4 +1,4 @@
-// Cancels that a shard puts off: nobody can tell, but for the time it takes.
+// Cancels, put off by the shard or not: nobody can tell, but for the time it takes.
 #include <algorithm>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
