@@ -33,8 +33,10 @@ workload_table workloads_of()
   workload_table t;
   if constexpr (Contender::any_delay) {
     t.emplace_back("start", run_work<start_work<Contender>>);
-    if constexpr (Contender::cancels)
-      t.emplace_back("churn", run_work<churn_work<Contender, false>>);
+    if constexpr (Contender::cancels) {
+      t.emplace_back("churn", run_work<churn_work<Contender, churn_delays::spread>>);
+      t.emplace_back("churn_far", run_work<churn_work<Contender, churn_delays::far>>);
+    }
     t.emplace_back("memory", run_work<memory_work<Contender>>);
   }
   if constexpr (Contender::any_delay && Contender::expires) {
@@ -46,7 +48,7 @@ workload_table workloads_of()
     t.emplace_back("idle", run_work<idle_work<Contender>>);
   }
   if constexpr (Contender::cancels)
-    t.emplace_back("churn_fixed", run_work<churn_work<Contender, true>>);
+    t.emplace_back("churn_fixed", run_work<churn_work<Contender, churn_delays::fixed>>);
   if constexpr (Contender::cancels && Contender::many_threads) {
     t.emplace_back("parallel1", run_work<parallel_work<Contender, 1>>);
     t.emplace_back("parallel2", run_work<parallel_work<Contender, 2>>);

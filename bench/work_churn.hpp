@@ -1,9 +1,10 @@
-// Workloads in which waits are started and cancelled: start, churn, churn_fixed, parallel.
+// Workloads in which waits are started and cancelled: start, churn, churn_fixed, churn_far, parallel.
 //
 // churn is the life of a request timeout: n waits are outstanding; a step takes one at random,
 // cancels it (its aborted handler runs) and starts it again. Delays are uniform in 1..60 s;
 // churn_fixed gives every wait 5 s. A wait that expires meanwhile is started again and is not
-// counted as a step.
+// counted as a step. At ten million that is one for every five steps, so churn_far has delays of
+// 60..120 s, in which none expires: starts and cancels alone.
 #pragma once
 
 #include <algorithm>
@@ -51,8 +52,10 @@ private:
   typename Contender::template timers<start_work> timers_;
 };
 
+enum class churn_delays { spread, fixed, far };
+
 // CPU ns per step, after as many steps of warm-up as there are waits.
-template <class Contender, bool Fixed>
+template <class Contender, churn_delays Delays>
 class churn_work {
 public:
   explicit churn_work(const options& o)
@@ -86,7 +89,12 @@ public:
 private:
   nanoseconds delay()
   {
-    return Fixed ? nanoseconds{seconds{5}} : random_.between(seconds{1}, seconds{60});
+    if constexpr (Delays == churn_delays::fixed)
+      return seconds{5};
+    else if constexpr (Delays == churn_delays::far)
+      return random_.between(seconds{60}, seconds{120});
+    else
+      return random_.between(seconds{1}, seconds{60});
   }
 
   turn next_turn()
