@@ -1,4 +1,5 @@
-// Workloads in which waits are started and cancelled: start, churn, churn_fixed, churn_far, parallel.
+// Workloads in which waits are started and cancelled: start, churn, churn_fixed, churn_far,
+// parallel.
 //
 // churn is the life of a request timeout: n waits are outstanding; a step takes one at random,
 // cancels it (its aborted handler runs) and starts it again. Delays are uniform in 1..60 s;
