@@ -233,35 +233,28 @@ void shard::post_ready() noexcept
 
 void shard::complete_ready()
 {
-  wait_queue ready;
+  batch waits;
+  bool more = false;
   tick unneeded;
   {
     const std::lock_guard lock(*this);
     settle();
-    ready.splice_front(ready_);
-    ready_posted_ = false;
+    while (!waits.full() && !ready_.empty()) waits.push(static_cast<wait_op&>(*ready_.pop_front()));
+    ready_posted_ = more = !ready_.empty();
     unneeded = take_unneeded();
   }
   if (unneeded != no_tick) set_.forget_wakeup(unneeded);
-
-  // Not under the lock: to walk the queue takes a while, as the waits may be out of the cache.
-  batch waits;
-  while (!waits.full() && !ready.empty()) waits.push(static_cast<wait_op&>(*ready.pop_front()));
   // Ahead of the handlers, so that another thread can take its share.
-  put_back(ready);
-  waits.complete([this](wait_queue& rest) { put_back(rest); });
-}
+  if (more) post_ready();
 
-/// Makes waits ready once more, ahead of those that have become so since.
-void shard::put_back(wait_queue& rest) noexcept
-{
-  if (rest.empty()) return;
-  {
-    const std::lock_guard lock(*this);
-    ready_.splice_front(rest);
-    if (std::exchange(ready_posted_, true)) return;
-  }
-  post_ready();
+  waits.complete([this](wait_queue& rest) {
+    {
+      const std::lock_guard lock(*this);
+      ready_.splice_front(rest);
+      if (std::exchange(ready_posted_, true)) return;
+    }
+    post_ready();
+  });
 }
 
 void shard_section::finish() noexcept

@@ -169,7 +169,6 @@ private:
 
   void post_ready() noexcept;
   void complete_ready();
-  void put_back(wait_queue& rest) noexcept;
 
   // What a start and a cancel of a timer write, but for the wheel and the list below, and what such
   // a cancel has to know of the wheel, is in one cache line, for the sake of threads that come here
