@@ -41,6 +41,13 @@ public:
   /// Enters the result of a function that cancels.
   void cancelled(std::size_t n) { cancelled_ += n; }
 
+  /// How many waits have not ended yet.
+  [[nodiscard]] std::size_t open() const
+  {
+    const std::size_t ended = succeeded_ + aborted_ + failed_;
+    return started_ - ended;
+  }
+
   /// 0 if each wait ended once and without another error, and if `every_cancel_was_counted`, as
   /// many were aborted as was said. Prints what does not fit, and the figures.
   [[nodiscard]] int check(bool every_cancel_was_counted = true) const
