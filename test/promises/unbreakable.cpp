@@ -94,18 +94,18 @@ BOOST_AUTO_TEST_CASE(an_exception_from_an_aborted_handler_loses_none)
 
 BOOST_AUTO_TEST_CASE(an_exception_keeps_the_order_of_the_others)
 {
-  // All expire, then all are cancelled: more than a batch, with exceptions in two of them.
-  for (const auto delay : {0ms, 3'600'000ms}) {
+  // More than a batch, with exceptions in two of them.
+  for (const bool cancelled : {false, true}) {
     context_with_wheel c;
     std::vector<int> order;
-    const auto deadline = c.wheel.now() + 30ms + delay;
+    const auto deadline = c.wheel.now() + (cancelled ? 1h : 30ms);
     for (int i = 0; i < 200; ++i) {
       c.wheel.async_wait(deadline, [&, i](error_code) {
         order.push_back(i);
         if (i == 3 || i == 100) throw from_handler();
       });
     }
-    if (delay != 0ms) BOOST_TEST(c.wheel.cancel_all() == 200U);
+    if (cancelled) BOOST_TEST(c.wheel.cancel_all() == 200U);
     BOOST_TEST(run_through_exceptions(c.context) == 2);
     BOOST_TEST(order.size() == 200U);
     BOOST_TEST(std::is_sorted(order.begin(), order.end()));

@@ -28,11 +28,11 @@ int main()
         moving = false;
         return;
       }
-      // Not more than the one thread that completes them can keep up with.
-      constexpr std::size_t enough = 10'000;
+      // Two threads that start waits must not get ahead of the one that completes them for good.
+      constexpr std::size_t most_outstanding = 10'000;
       asio_wheel::wheel_timer timer(c.wheel);
       for (int n = 0; moving; ++n) {
-        while (moving && waits.open() > enough) std::this_thread::yield();
+        while (moving && waits.outstanding() > most_outstanding) std::this_thread::yield();
         waits.cancelled(timer.expires_after(std::chrono::milliseconds{n % 10}));
         timer.async_wait(waits.wait());
         c.wheel.async_wait(timer.expiry(), waits.wait());

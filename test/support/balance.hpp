@@ -41,11 +41,11 @@ public:
   /// Enters the result of a function that cancels.
   void cancelled(std::size_t n) { cancelled_ += n; }
 
-  /// How many waits have not ended yet.
-  [[nodiscard]] std::size_t open() const
+  /// How many waits have not ended, or had not a moment ago.
+  [[nodiscard]] std::size_t outstanding() const
   {
     const std::size_t ended = succeeded_ + aborted_ + failed_;
-    return started_ - ended;
+    return started_ - ended;  // read last: never less than have ended
   }
 
   /// 0 if each wait ended once and without another error, and if `every_cancel_was_counted`, as

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <deque>
+#include <numeric>
 #include <vector>
 
 #include "support/outcome.hpp"
@@ -89,7 +90,7 @@ void when_others_are_due(context_with_wheel& c, Function f)
 std::vector<std::size_t> in_order()
 {
   std::vector<std::size_t> all(many);
-  for (std::size_t i = 0; i < many; ++i) all[i] = i;
+  std::iota(all.begin(), all.end(), std::size_t{0});
   return all;
 }
 
