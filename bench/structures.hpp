@@ -8,7 +8,7 @@
 #pragma once
 
 #include <sys/mman.h>
-#include <asio_wheel/wheel/timing_wheel.hpp>
+#include <asio_wheel/detail/wheel/timing_wheel.hpp>
 
 #include <boost/heap/d_ary_heap.hpp>
 #include <boost/heap/pairing_heap.hpp>

@@ -26,12 +26,12 @@ std::function<void()> poll_context_of(const wheel_timer_service& wheel)
 }
 
 /// As far as the clock goes: time_point::max() never comes.
-constexpr time_point end_of_time = time_point::max() - duration{1};
+constexpr detail::time_point end_of_time = detail::time_point::max() - detail::duration{1};
 
 /// Puts the clock to rest on the way out, by an exception too.
 struct [[nodiscard]] clock_in_motion {
-  shard_set& shards;
-  ~clock_in_motion() { shards.rest_clock(); }
+  detail::wheel_core& core;
+  ~clock_in_motion() { core.rest_clock(); }
 };
 
 }  // namespace
@@ -40,34 +40,34 @@ virtual_time::virtual_time(wheel_timer_service& wheel) : virtual_time(wheel, pol
 {}
 
 virtual_time::virtual_time(wheel_timer_service& wheel, std::function<void()> run_ready)
-  : shards_(&wheel.shards()),
+  : core_(&detail::core_of(wheel)),
     run_ready_(std::move(run_ready))
 {
-  if (!shards_->stop_clock())
+  if (!core_->stop_clock())
     throw std::logic_error("virtual_time: there is another one on this wheel");
 }
 
 virtual_time::~virtual_time()
 {
-  shards_->start_clock();
+  core_->start_clock();
 }
 
 std::size_t virtual_time::advance(duration d)
 {
-  const clock_in_motion motion{*shards_};
-  const std::uint64_t before = shards_->stats().expired;
+  const clock_in_motion motion{*core_};
+  const std::uint64_t before = core_->stats().expired;
   const time_point end =
-    d > duration::zero() ? std::min(shards_->clock().deadline_after(d), end_of_time) : now();
+    d > duration::zero() ? std::min(core_->clock().deadline_after(d), end_of_time) : now();
   complete_until(end);
-  shards_->move_clock(end);
-  return static_cast<std::size_t>(shards_->stats().expired - before);
+  core_->move_clock(end);
+  return static_cast<std::size_t>(core_->stats().expired - before);
 }
 
 bool virtual_time::advance_to_next()
 {
-  const clock_in_motion motion{*shards_};
+  const clock_in_motion motion{*core_};
   complete_until(now());
-  if (!shards_->step_clock(time_point::max())) return false;
+  if (!core_->step_clock(time_point::max())) return false;
   complete_until(now());
   return true;
 }
@@ -75,7 +75,7 @@ bool virtual_time::advance_to_next()
 void virtual_time::complete_until(time_point limit)
 {
   do run_ready_();
-  while (shards_->step_clock(limit));
+  while (core_->step_clock(limit));
 }
 
 }  // namespace asio_wheel

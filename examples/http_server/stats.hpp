@@ -3,7 +3,7 @@
 
 #include "settings.hpp"
 
-#include <asio_wheel/service/wheel_stats.hpp>
+#include <asio_wheel/wheel_stats.hpp>
 
 #include <cstddef>
 #include <string>

@@ -25,7 +25,7 @@ namespace redis {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::system_error;
-using clock = asio_wheel::clock_type;
+using clock = asio_wheel::wheel_timer_service::clock_type;
 using rpc::endpoints;
 
 /// A command that failed; whether it took effect is unknown unless the server says so.

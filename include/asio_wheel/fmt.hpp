@@ -1,9 +1,9 @@
 // L3 roof: how statistics and options read, for {fmt}. The umbrella header leaves it out.
 #pragma once
 
-#include <asio_wheel/ground/export.hpp>
-#include <asio_wheel/service/wheel_options.hpp>
-#include <asio_wheel/service/wheel_stats.hpp>
+#include <asio_wheel/detail/ground/export.hpp>
+#include <asio_wheel/wheel_options.hpp>
+#include <asio_wheel/wheel_stats.hpp>
 
 #include <fmt/core.h>
 

@@ -1,76 +1,20 @@
 // L3 roof: says when to ping a peer, and when to give it up.
 #pragma once
 
-#include <asio_wheel/alive_object.hpp>
-#include <asio_wheel/ground/export.hpp>
-#include <asio_wheel/wheel_timer.hpp>
+#include <asio_wheel/asio.hpp>
+#include <asio_wheel/detail/roof/alive_object.hpp>
+#include <asio_wheel/detail/roof/beating_state.hpp>
+#include <asio_wheel/detail/roof/default_token.hpp>
+#include <asio_wheel/detail/roof/heartbeat_handler.hpp>
+#include <asio_wheel/heartbeat_options.hpp>
+#include <asio_wheel/wheel_place.hpp>
 
-#include <boost/asio/associator.hpp>
+#include <boost/asio/async_result.hpp>
 
-#include <atomic>
-#include <chrono>
-#include <cstddef>
+#include <type_traits>
 #include <utility>
 
 namespace asio_wheel {
-
-/// When a heartbeat is due, and when it is overdue for good.
-struct heartbeat_options {
-  /// How long the connection may be idle before a ping; more than zero.
-  duration interval = std::chrono::seconds{60};
-
-  /// After how many intervals without anything from the peer it is lost; at least 1, which leaves
-  /// it no time to answer a ping.
-  std::size_t max_missed = 3;
-};
-
-/// What there is to do for a connection.
-enum class heartbeat_event {
-  send_ping,  ///< the connection was idle for an interval: send something that asks for an answer
-  peer_lost,  ///< nothing came from the peer for max_missed intervals
-};
-
-/// What a `basic_heartbeat` is, but for its executor: its waits, and what their deadline consists
-/// of. A wait that is to report peer_lost ends with timed_out.
-class ASIO_WHEEL_EXPORT beating_waits final : public lazy_waits {
-public:
-  beating_waits(shard_set& shards, const heartbeat_options& options);
-  beating_waits(beating_waits&& other) noexcept;
-  beating_waits& operator=(beating_waits&& other) noexcept;
-  ~beating_waits() { cancel(); }
-
-  void sent() noexcept;
-  void received() noexcept;
-  [[nodiscard]] const heartbeat_options& options() const noexcept { return options_; }
-
-private:
-  [[nodiscard]] time_point deadline() const noexcept override;
-  [[nodiscard]] wait_outcome expire(time_point now) noexcept override;
-
-  void take_over(beating_waits& other) noexcept;
-  [[nodiscard]] time_point lost_at() const noexcept;
-
-  // What sent() and received() need, in one cache line.
-  alignas(32) const wheel_clock* clock_;
-  std::atomic<time_point> sent_;
-  std::atomic<time_point> received_;
-  std::atomic<time_point> reported_;  ///< when the latest event was
-  heartbeat_options options_;
-};
-
-/// The handler of an async_next(), as a wait calls it.
-template <class Handler>
-struct heartbeat_handler {
-  void operator()(const error_code& ec)
-  {
-    if (ec == asio::error::timed_out)
-      std::move(handler)(error_code{}, heartbeat_event::peer_lost);
-    else
-      std::move(handler)(ec, heartbeat_event::send_ping);
-  }
-
-  Handler handler;
-};
 
 /// Keeps a connection alive, by the rules that Dubbo has for it.
 ///
@@ -97,8 +41,8 @@ struct heartbeat_handler {
 /// Thread safety: a distinct object is safe, and so is a shared one, other than for construction,
 /// assignment and destruction.
 template <class Executor = asio::any_io_executor>
-class basic_heartbeat : public alive_object<beating_waits, Executor> {
-  using base = alive_object<beating_waits, Executor>;
+class basic_heartbeat : public detail::alive_object<detail::beating_state, Executor> {
+  using base = detail::alive_object<detail::beating_state, Executor>;
 
 public:
   /// The same for another executor.
@@ -128,14 +72,14 @@ public:
   ~basic_heartbeat() = default;
 
   /// As given.
-  [[nodiscard]] const heartbeat_options& options() const noexcept { return this->waits_.options(); }
+  [[nodiscard]] const heartbeat_options& options() const noexcept { return this->state_.options(); }
 
   /// Something was sent to the peer. Of calls by several threads at the same time, any one may be
   /// the one that counts.
-  void sent() noexcept { this->waits_.sent(); }
+  void sent() noexcept { this->state_.sent(); }
 
   /// The same for something that was received from it.
-  void received() noexcept { this->waits_.received(); }
+  void received() noexcept { this->state_.received(); }
 
   /// Waits for the next thing to do.
   ///
@@ -149,22 +93,20 @@ public:
   /// Executor: the handler's associated executor, or get_executor().
   /// Cancellation: terminal, partial and total, from any thread, by the associated slot.
   /// Exceptions: std::bad_alloc, and what posting to the context throws; nothing is started then.
-  template <class Token = default_token_for<Executor>>
-  auto async_next(Token&& token = default_token_for<Executor>())
+  template <class Token = detail::default_token_for<Executor>>
+  auto async_next(Token&& token = detail::default_token_for<Executor>())
   {
-    return asio::async_initiate<Token, void(error_code, heartbeat_event)>(initiate_next(*this),
-                                                                          token);
+    return asio::async_initiate<Token, void(error_code, heartbeat_event)>(
+      initiate_next{this->initiate()}, token);
   }
 
 private:
-  struct initiate_next : base::initiate_wait {
-    using base::initiate_wait::initiate_wait;
-
+  struct initiate_next : base::initiation {
     template <class Handler>
     void operator()(Handler&& handler) const
     {
-      base::initiate_wait::operator()(
-        heartbeat_handler<std::decay_t<Handler>>{std::forward<Handler>(handler)});
+      base::initiation::operator()(
+        detail::heartbeat_handler<std::decay_t<Handler>>{std::forward<Handler>(handler)});
     }
   };
 };
@@ -173,18 +115,3 @@ private:
 using heartbeat = basic_heartbeat<>;
 
 }  // namespace asio_wheel
-
-/// What is associated with the handler is associated with what stands for it.
-template <template <class, class> class Associator, class Handler, class DefaultCandidate>
-struct boost::asio::associator<Associator, asio_wheel::heartbeat_handler<Handler>, DefaultCandidate>
-  : Associator<Handler, DefaultCandidate> {
-  static auto get(const asio_wheel::heartbeat_handler<Handler>& h) noexcept
-  {
-    return Associator<Handler, DefaultCandidate>::get(h.handler);
-  }
-  static auto get(const asio_wheel::heartbeat_handler<Handler>& h,
-                  const DefaultCandidate& c) noexcept
-  {
-    return Associator<Handler, DefaultCandidate>::get(h.handler, c);
-  }
-};

@@ -1,12 +1,10 @@
 // L3 roof: functions that run later, or again and again, each under a key of its own.
 #pragma once
 
-#include <asio_wheel/ground/export.hpp>
-#include <asio_wheel/missed_tick.hpp>
-#include <asio_wheel/service/asio.hpp>
-#include <asio_wheel/service/shard_set.hpp>
+#include <asio_wheel/asio.hpp>
+#include <asio_wheel/detail/roof/scheduled_task.hpp>
+#include <asio_wheel/detail/roof/tick_after.hpp>
 #include <asio_wheel/wheel_place.hpp>
-#include <asio_wheel/wheel_timer.hpp>
 
 #include <boost/smart_ptr/intrusive_ptr.hpp>
 #include <boost/system/system_error.hpp>
@@ -26,57 +24,7 @@
 namespace asio_wheel {
 
 /// As `times` of keyed_scheduler::run_every: until it is cancelled.
-inline constexpr std::size_t forever = std::numeric_limits<std::size_t>::max();
-
-/// What can be scheduled: called without arguments, any number of times.
-template <class F>
-concept task_function = std::move_constructible<F> && std::invocable<F&>;
-
-/// A task of a keyed_scheduler, but for its key: when it runs, and how often yet. Its function is
-/// in a class derived from this one.
-class ASIO_WHEEL_EXPORT scheduled_task {
-public:
-  /// A task that runs after `delay`, `times` in all and one `period` apart.
-  scheduled_task(const wheel_place<>& place, duration delay, duration period, std::size_t times);
-  scheduled_task(const scheduled_task&) = delete;
-  scheduled_task& operator=(const scheduled_task&) = delete;
-  virtual ~scheduled_task() = default;
-
-  virtual void run() = 0;
-
-  [[nodiscard]] bool is_live() const noexcept { return live_; }
-
-  /// No further run begins. The wait is cancelled with end_wait(), outside of the scheduler's lock.
-  void kill() noexcept { live_ = false; }
-  void end_wait() noexcept { timer_.cancel(); }
-
-  /// To be called as a run begins, and only by it. Whether it is the last.
-  [[nodiscard]] bool count_run() noexcept
-  {
-    if (times_ != forever) --times_;
-    return times_ == 0;
-  }
-
-  /// Sets the next run to the first turn that is still to come.
-  void set_next_turn() noexcept;
-
-  /// Waits for the next run; `turn(error_code)` owns this task.
-  template <class Turn>
-  void wait(Turn turn)
-  {
-    timer_.async_wait(std::move(turn));
-    // Who killed it just now may not have found this wait.
-    if (!is_live()) end_wait();
-  }
-
-private:
-  const boost::intrusive_ptr<shard_set> shards_;
-  const duration period_;
-  std::size_t times_;  ///< runs still to come
-  time_point turn_;    ///< the next of them
-  wheel_timer timer_;
-  std::atomic<bool> live_{true};
-};
+inline constexpr std::size_t forever = detail::unlimited_times;
 
 /// Runs functions later, once or repeatedly, each under a key by which it can be cancelled.
 ///
@@ -100,7 +48,7 @@ class keyed_scheduler {
 public:
   using key_type = Key;                         ///< by which a task is known
   using executor_type = asio::any_io_executor;  ///< that of the functions
-  using duration = asio_wheel::duration;        ///< of the wheel's clock
+  using duration = detail::duration;        ///< of the wheel's clock
 
   /// A scheduler without tasks.
   ///
@@ -130,7 +78,7 @@ public:
   ///   boost::system::system_error leaves by `run()`.
   /// Exceptions: std::bad_alloc, and what the key, `f` and posting to the context throw; nothing is
   ///   scheduled then.
-  template <task_function F>
+  template <detail::task_function F>
   bool run_after(Key key, duration delay, F f)
   {
     return add<F>(std::move(key), std::move(f), delay, duration::max(), 1);
@@ -149,10 +97,10 @@ public:
   /// @param times   at least 1, or std::invalid_argument is thrown.
   /// Errors: as with run_after().
   /// Exceptions: as with run_after().
-  template <task_function F>
+  template <detail::task_function F>
   bool run_every(Key key, duration period, F f, std::size_t times = forever)
   {
-    require_positive("keyed_scheduler: period", period);
+    detail::require_positive("keyed_scheduler: period", period);
     if (times == 0)
       throw std::invalid_argument("keyed_scheduler: times is 0; it must be at least 1");
     return add<F>(std::move(key), std::move(f), period, period, times);
@@ -169,8 +117,8 @@ public:
   [[nodiscard]] std::size_t size() const { return tasks_->size(); }
 
 private:
-  struct task : scheduled_task {
-    using scheduled_task::scheduled_task;
+  struct task : detail::scheduled_task {
+    using detail::scheduled_task::scheduled_task;
 
     const Key* key = nullptr;  ///< in the map; valid while the task is live
   };

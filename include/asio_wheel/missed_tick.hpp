@@ -1,9 +1,6 @@
 // L3 roof: what becomes of times that repeat when one of them is missed.
 #pragma once
 
-#include <asio_wheel/ground/export.hpp>
-#include <asio_wheel/service/wheel_clock.hpp>
-
 #include <cstdint>
 
 namespace asio_wheel {
@@ -22,14 +19,5 @@ enum class missed_tick : std::uint8_t {
   delay,  ///< one period from now: two ticks are never closer than the period
   skip,   ///< at the next multiple of the period that lies ahead
 };
-
-/// The tick that follows the one of `tick`, which is taken at `now`, not before it. `slack` is how
-/// late it may be without being missed. Saturates: time_point::max() is never.
-[[nodiscard]] ASIO_WHEEL_EXPORT time_point tick_after(time_point tick, duration period,
-                                                      time_point now, missed_tick missed,
-                                                      duration slack) noexcept;
-
-/// Throws std::invalid_argument, naming `what` and its value, unless that is more than zero.
-ASIO_WHEEL_EXPORT void require_positive(const char* what, duration value);
 
 }  // namespace asio_wheel

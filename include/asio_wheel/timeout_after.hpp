@@ -1,7 +1,7 @@
 // L3 roof: any asynchronous operation, timed out when it takes too long.
 #pragma once
 
-#include <asio_wheel/deadline_token.hpp>
+#include <asio_wheel/detail/roof/deadline_token.hpp>
 
 namespace asio_wheel {
 
@@ -17,11 +17,11 @@ namespace asio_wheel {
 /// are. All else is as with cancel_after.
 ///
 /// Signature: the operation's, which must have an error_code first; others do not compile.
-inline constexpr deadline_adapter<duration, deadline_report::timed_out> timeout_after{};
+inline constexpr detail::deadline_adapter<detail::duration, detail::deadline_report::timed_out> timeout_after{};
 
 /// The same at a point in time.
 ///
 /// `timeout_at([wheel,] deadline [, type] [, token])`
-inline constexpr deadline_adapter<time_point, deadline_report::timed_out> timeout_at{};
+inline constexpr detail::deadline_adapter<detail::time_point, detail::deadline_report::timed_out> timeout_at{};
 
 }  // namespace asio_wheel

@@ -1,16 +1,13 @@
 // L3 roof: making a context's wheel and finding it again.
 #pragma once
 
-#include <asio_wheel/service/asio.hpp>
-#include <asio_wheel/service/recent_wheel.hpp>
-#include <asio_wheel/service/wheel_timer_service.hpp>
+#include <asio_wheel/asio.hpp>
+#include <asio_wheel/detail/service/innermost_executor.hpp>
+#include <asio_wheel/detail/service/recent_wheel.hpp>
+#include <asio_wheel/wheel_timer_service.hpp>
 
 #include <boost/asio/execution_context.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/prefer.hpp>
 #include <boost/asio/query.hpp>
-#include <boost/asio/strand.hpp>
-#include <boost/asio/thread_pool.hpp>
 
 #include <concepts>
 #include <type_traits>
@@ -33,35 +30,6 @@ wheel_timer_service& make_wheel(Context& context, const wheel_options& options =
     context, asio::any_io_executor(context.get_executor()), options);
 }
 
-/// The executor that `ex` comes down to: what is inside a strand, and otherwise itself; without
-/// work of its own, which would keep the context running for as long as it has a wheel.
-[[nodiscard]] asio::any_io_executor innermost_executor(const asio::any_io_executor& ex);
-
-/// The same for any other executor.
-template <class Executor>
-[[nodiscard]] asio::any_io_executor innermost_executor(const Executor& ex)
-{
-  return innermost_executor(asio::any_io_executor(ex));
-}
-
-/// The same for a strand.
-template <class Inner>
-[[nodiscard]] asio::any_io_executor innermost_executor(const asio::strand<Inner>& ex)
-{
-  return innermost_executor(ex.get_inner_executor());
-}
-inline asio::any_io_executor innermost_executor(const asio::any_io_executor& ex)
-{
-  using asio::strand;
-  if (const auto* s = ex.target<strand<asio::any_io_executor>>()) return innermost_executor(*s);
-  if (const auto* s = ex.target<strand<asio::io_context::executor_type>>())
-    return innermost_executor(*s);
-  if (const auto* s = ex.target<strand<asio::thread_pool::executor_type>>())
-    return innermost_executor(*s);
-  return asio::prefer(ex, asio::execution::outstanding_work.untracked,
-                      asio::execution::blocking.possibly);
-}
-
 /// The wheel of an executor's context, made with the default options if it has none. Of a strand
 /// it is that of the executor inside.
 ///
@@ -72,16 +40,16 @@ template <class Executor>
 wheel_timer_service& use_wheel(const Executor& ex)
 {
   asio::execution_context& context = asio::query(ex, asio::execution::context);
-  if (wheel_timer_service* const wheel = recent_wheel(context)) return *wheel;
+  if (wheel_timer_service* const wheel = detail::recent_wheel(context)) return *wheel;
   while (!asio::has_service<wheel_timer_service>(context)) {
     try {
-      asio::make_service<wheel_timer_service>(context, innermost_executor(ex));
+      asio::make_service<wheel_timer_service>(context, detail::innermost_executor(ex));
     } catch (const asio::service_already_exists&) {
       // Another thread was faster.
     }
   }
   auto& wheel = asio::use_service<wheel_timer_service>(context);
-  remember_wheel(context, wheel);
+  detail::remember_wheel(context, wheel);
   return wheel;
 }
 

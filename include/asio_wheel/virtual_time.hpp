@@ -1,10 +1,10 @@
 // L3 roof: time that passes when a test says so.
 #pragma once
 
-#include <asio_wheel/ground/export.hpp>
-#include <asio_wheel/service/shard_set.hpp>
-#include <asio_wheel/service/wheel_clock.hpp>
-#include <asio_wheel/service/wheel_timer_service.hpp>
+#include <asio_wheel/detail/ground/export.hpp>
+#include <asio_wheel/detail/service/core.hpp>
+#include <asio_wheel/detail/service/wheel_clock.hpp>
+#include <asio_wheel/wheel_timer_service.hpp>
 
 #include <boost/smart_ptr/intrusive_ptr.hpp>
 
@@ -32,8 +32,8 @@ namespace asio_wheel {
 /// starts again is judged by either time.
 class ASIO_WHEEL_EXPORT virtual_time {
 public:
-  using duration = asio_wheel::duration;      ///< of the wheel's clock
-  using time_point = asio_wheel::time_point;  ///< of the wheel's clock
+  using duration = detail::duration;      ///< of the wheel's clock
+  using time_point = detail::time_point;  ///< of the wheel's clock
 
   /// Stops the clock of a wheel in an io_context, which advance() polls, and restarts if it has
   /// run out of work.
@@ -57,7 +57,7 @@ public:
   ~virtual_time();
 
   /// What the wheel's now() says.
-  [[nodiscard]] time_point now() const noexcept { return shards_->clock().now(); }
+  [[nodiscard]] time_point now() const noexcept { return core_->clock().now(); }
 
   /// Moves the clock to `d` from now and completes what is due by then, in the order of the
   /// deadlines, each with the clock at its tick. What handlers start meanwhile is included.
@@ -77,7 +77,7 @@ public:
 private:
   void complete_until(time_point limit);
 
-  boost::intrusive_ptr<shard_set> shards_;
+  boost::intrusive_ptr<detail::wheel_core> core_;
   std::function<void()> run_ready_;
 };
 

@@ -1,82 +1,19 @@
 // L3 roof: a time that repeats, tick after tick.
 #pragma once
 
-#include <asio_wheel/ground/export.hpp>
+#include <asio_wheel/asio.hpp>
+#include <asio_wheel/detail/roof/default_token.hpp>
+#include <asio_wheel/detail/roof/interval_schedule.hpp>
 #include <asio_wheel/missed_tick.hpp>
-#include <asio_wheel/service/asio.hpp>
-#include <asio_wheel/service/shard_set.hpp>
 #include <asio_wheel/wheel_place.hpp>
-#include <asio_wheel/wheel_timer.hpp>
 
 #include <boost/asio/cancellation_state.hpp>
 #include <boost/asio/compose.hpp>
 #include <boost/smart_ptr/intrusive_ptr.hpp>
-#include <boost/smart_ptr/intrusive_ref_counter.hpp>
 
-#include <cstdint>
 #include <memory>
-#include <mutex>
-#include <optional>
-#include <utility>
 
 namespace asio_wheel {
-
-/// What a `basic_wheel_interval` is, but for its executor. Counted by it and by every pending
-/// async_tick, so that these may outlive it.
-///
-/// All who wait for a tick wait on one timer. The first who finds its expiry passed **takes** the
-/// tick: the timer is set to the next one. The others that expired with it find the next still to
-/// come, and take part in the same tick; if that is due as well, they take it.
-///
-/// A timer that is set anew turns out the waits it still has, with operation_aborted. So each
-/// change begins another **epoch**: a wait that ends with operation_aborted in a later epoch than
-/// it began in was turned out, and is started again, unless there was a cancel.
-class ASIO_WHEEL_EXPORT interval_schedule : public boost::intrusive_ref_counter<interval_schedule> {
-public:
-  using epoch = std::uint64_t;
-
-  /// Throws std::invalid_argument if the period is not more than zero.
-  interval_schedule(wheel_timer_service& wheel, time_point first, duration period,
-                    missed_tick missed);
-
-  [[nodiscard]] duration period() const noexcept { return period_; }
-  void cancel() noexcept;
-  void reset() noexcept;
-
-  /// Ends all ticks, those that are started later too.
-  void close() noexcept;
-
-  [[nodiscard]] epoch current_epoch() const noexcept;
-
-  /// Waits for the next tick. `began`, from current_epoch() or take(), is what take() is to be told
-  /// afterwards.
-  template <class Handler>
-  void wait(Handler& handler, epoch began)
-  {
-    timer_.async_wait(std::move(handler));
-    turn_out_since(began);
-  }
-
-  /// How an async_tick goes on whose wait began in `began` and ended with `ec`: it completes with
-  /// `ec` and the tick returned; or waits again, with the new `began`, if none is.
-  [[nodiscard]] std::optional<time_point> take(error_code& ec, epoch& began);
-
-private:
-  void set_next(time_point t) noexcept;
-  void turn_out_since(epoch began) noexcept;
-
-  const boost::intrusive_ptr<shard_set> shards_;
-  const duration period_;
-  const missed_tick missed_;
-  wheel_timer timer_;
-
-  mutable std::mutex mutex_;  ///< guards all below, and that the timer expires at `next_`
-  time_point next_;
-  std::optional<time_point> taken_;  ///< the latest, since the start or the reset
-  epoch epoch_ = 0;
-  epoch cancelled_ = 0;  ///< waits that began before this epoch are to end
-  bool closed_ = false;
-};
 
 /// Ticks at regular times, as `tokio::time::Interval` does.
 ///
@@ -92,9 +29,9 @@ template <class Executor = asio::any_io_executor>
 class basic_wheel_interval {
 public:
   using executor_type = Executor;             ///< that of handlers without one of their own
-  using clock_type = asio_wheel::clock_type;  ///< the clock of its times
-  using duration = asio_wheel::duration;      ///< of the clock
-  using time_point = asio_wheel::time_point;  ///< of the clock
+  using clock_type = detail::clock_type;  ///< the clock of its times
+  using duration = detail::duration;      ///< of the clock
+  using time_point = detail::time_point;  ///< of the clock
 
   /// The same for another executor.
   template <class OtherExecutor>
@@ -118,7 +55,7 @@ public:
   /// An interval whose first tick is due at `first`. All else as above.
   basic_wheel_interval(wheel_place<Executor> place, time_point first, duration period,
                        missed_tick missed = missed_tick::burst)
-    : schedule_(new interval_schedule(place.wheel, first, period, missed)),
+    : schedule_(new detail::interval_schedule(place.wheel, first, period, missed)),
       executor_(place.executor)
   {
     intrusive_ptr_add_ref(schedule_.get());
@@ -163,8 +100,8 @@ public:
   /// Cancellation: terminal, partial and total, by the associated slot; as for all composed
   ///   operations, not at the same time as the completion.
   /// Exceptions: std::bad_alloc, and what posting to the context throws; nothing is started then.
-  template <class Token = default_token_for<executor_type>>
-  auto async_tick(Token&& token = default_token_for<executor_type>())
+  template <class Token = detail::default_token_for<executor_type>>
+  auto async_tick(Token&& token = detail::default_token_for<executor_type>())
   {
     return asio::async_compose<Token, void(error_code, time_point)>(tick_op(*schedule_), token,
                                                                     executor_);
@@ -173,7 +110,7 @@ public:
 private:
   class tick_op {
   public:
-    explicit tick_op(interval_schedule& s) noexcept : schedule_(&s) {}
+    explicit tick_op(detail::interval_schedule& s) noexcept : schedule_(&s) {}
 
     template <class Self>
     void operator()(Self& self)
@@ -203,19 +140,19 @@ private:
       schedule->wait(self, began_);
     }
 
-    boost::intrusive_ptr<interval_schedule> schedule_;
-    interval_schedule::epoch began_ = 0;
+    boost::intrusive_ptr<detail::interval_schedule> schedule_;
+    detail::interval_schedule::epoch began_ = 0;
   };
 
   struct close {
-    void operator()(interval_schedule* s) const noexcept
+    void operator()(detail::interval_schedule* s) const noexcept
     {
       s->close();
       intrusive_ptr_release(s);
     }
   };
 
-  std::unique_ptr<interval_schedule, close> schedule_;
+  std::unique_ptr<detail::interval_schedule, close> schedule_;
   executor_type executor_;
 };
 

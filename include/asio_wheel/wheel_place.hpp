@@ -1,8 +1,8 @@
 // L3 roof: where an object lives that can be made on an executor, a context or a wheel.
 #pragma once
 
-#include <asio_wheel/service/asio.hpp>
-#include <asio_wheel/service/wheel_timer_service.hpp>
+#include <asio_wheel/asio.hpp>
+#include <asio_wheel/wheel_timer_service.hpp>
 #include <asio_wheel/use_wheel.hpp>
 
 #include <concepts>
@@ -12,16 +12,18 @@ namespace asio_wheel {
 template <class Executor>
 struct wheel_place;
 
+namespace detail {
 template <class T, class Executor>
 concept executor_for_place =
   !std::same_as<T, wheel_place<Executor>> && std::convertible_to<const T&, Executor>;
+}  // namespace detail
 
 /// A wheel, and the executor through which handlers are called that have none of their own. Meant
 /// for parameters: an executor, a context or a wheel turns into one, and so does `{wheel, ex}`.
 template <class Executor = asio::any_io_executor>
 struct wheel_place {
   /// The wheel of the executor's context (see use_wheel).
-  template <executor_for_place<Executor> Other>
+  template <detail::executor_for_place<Executor> Other>
   wheel_place(const Other& ex) : wheel(use_wheel(ex)),
                                  executor(ex)
   {}

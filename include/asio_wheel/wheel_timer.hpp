@@ -1,42 +1,29 @@
 // L3 roof: a drop-in for asio::steady_timer whose waits are on the wheel.
 #pragma once
 
-#include <asio_wheel/service/asio.hpp>
-#include <asio_wheel/service/timer_executor.hpp>
-#include <asio_wheel/service/wait_handler.hpp>
-#include <asio_wheel/service/waits_of_timer.hpp>
-#include <asio_wheel/service/wheel_timer_service.hpp>
-#include <asio_wheel/use_wheel.hpp>
+#include <asio_wheel/asio.hpp>
+#include <asio_wheel/detail/roof/default_token.hpp>
+#include <asio_wheel/detail/service/initiate_wait.hpp>
+#include <asio_wheel/detail/service/timer_executor.hpp>
+#include <asio_wheel/detail/service/timer_state.hpp>
+#include <asio_wheel/wheel_place.hpp>
+#include <asio_wheel/wheel_timer_service.hpp>
 
 #include <boost/asio/async_result.hpp>
-#include <boost/asio/deferred.hpp>
 #include <boost/asio/wait_traits.hpp>
-#include <boost/system/system_error.hpp>
 
 #include <concepts>
 #include <cstddef>
-#include <memory>
-#include <type_traits>
 #include <utility>
 
 namespace asio_wheel {
 
-/// The completion token that `Executor` asks for, or asio::deferred if it has no opinion.
-template <class Executor>
-using default_token_for =
-  std::conditional_t<std::is_void_v<typename asio::default_completion_token<Executor>::type>,
-                     asio::deferred_t, typename asio::default_completion_token<Executor>::type>;
-
-/// What a timer can be made on: an executor, a context or a wheel.
-template <class Place, class Timer>
-concept place_for = std::constructible_from<Timer, Place&>;
-
 /// A waitable timer: `asio::basic_waitable_timer<std::chrono::steady_clock>`, member for member,
 /// with its waits on the timing wheel of its executor's context.
 ///
-/// What differs: it has the wheel's resolution; a wait that has expired can be cancelled no more
-/// as soon as the wheel has found it due; and it may outlive its context, where its waits end
-/// without their handlers being called.
+/// What differs: it has the wheel's resolution; a wait can be cancelled until its handler begins,
+/// also when it has expired; and the timer may outlive its context, where its waits end without
+/// their handlers being called.
 ///
 /// Thread safety: a distinct object is safe, and so is a shared one, other than for construction,
 /// assignment and destruction.
@@ -44,9 +31,9 @@ template <class Executor = asio::any_io_executor>
 class basic_wheel_timer {
 public:
   using executor_type = Executor;                     ///< that of handlers without one of their own
-  using clock_type = asio_wheel::clock_type;          ///< the clock of its times
-  using duration = asio_wheel::duration;              ///< of the clock
-  using time_point = asio_wheel::time_point;          ///< of the clock
+  using clock_type = detail::clock_type;          ///< the clock of its times
+  using duration = detail::duration;              ///< of the clock
+  using time_point = detail::time_point;          ///< of the clock
   using traits_type = asio::wait_traits<clock_type>;  ///< for code that asks a timer for them
 
   /// The same for another executor.
@@ -55,52 +42,46 @@ public:
     using other = basic_wheel_timer<OtherExecutor>;  ///< a timer of `OtherExecutor`
   };
 
-  /// A timer on the wheel of the executor's context (see use_wheel), which has expired.
-  /// Handlers without an executor of their own are called through `ex`.
+  /// A timer that has expired.
+  ///
+  /// @param place  an executor, a context or a wheel; of the first two, the wheel is found or made
+  ///               by use_wheel(). Handlers without an executor of their own are called through
+  ///               the executor of that.
   /// Exceptions: what use_wheel() throws.
-  explicit basic_wheel_timer(const executor_type& ex) : basic_wheel_timer(use_wheel(ex), ex) {}
-
-  /// The same with the executor of `context`.
-  template <execution_context_type Context>
-  explicit basic_wheel_timer(Context& context)
-    : basic_wheel_timer(use_wheel(context), executor_type(context.get_executor()))
-  {}
-
-  /// A timer on a given wheel, with its executor, which has expired.
-  explicit basic_wheel_timer(wheel_timer_service& wheel)
-    : basic_wheel_timer(wheel, executor_type(wheel.get_executor()))
+  explicit basic_wheel_timer(const wheel_place<Executor>& place)
+    : state_(detail::core_of(place.wheel)),
+      executor_(place.executor, state_.core().executor())
   {}
 
   /// A timer on a given wheel that calls handlers through `ex`.
   basic_wheel_timer(wheel_timer_service& wheel, const executor_type& ex)
-    : waits_(wheel.shards()),
-      executor_(ex, wheel.shards().executor())
+    : basic_wheel_timer(wheel_place<Executor>(wheel, ex))
   {}
 
   /// A timer on any of these, expiring at `deadline`.
-  template <place_for<basic_wheel_timer> Place>
-  basic_wheel_timer(Place&& place, const time_point& deadline) : basic_wheel_timer(place)
+  basic_wheel_timer(const wheel_place<Executor>& place, const time_point& deadline)
+    : basic_wheel_timer(place)
   {
     expires_at(deadline);
   }
 
   /// A timer on any of these, expiring after `delay`.
-  template <place_for<basic_wheel_timer> Place>
-  basic_wheel_timer(Place&& place, const duration& delay) : basic_wheel_timer(place)
+  basic_wheel_timer(const wheel_place<Executor>& place, const duration& delay)
+    : basic_wheel_timer(place)
   {
     expires_after(delay);
   }
 
   /// Takes over the other timer's expiry and its pending waits.
   basic_wheel_timer(basic_wheel_timer&& other)
-    : waits_(std::move(other.waits_)),
+    : state_(std::move(other.state_)),
       executor_(other.executor_)
   {}
 
   /// Cancels what is pending here, then takes over.
   basic_wheel_timer& operator=(basic_wheel_timer&& other)
   {
-    waits_ = std::move(other.waits_);
+    state_ = std::move(other.state_);
     executor_ = other.executor_;
     return *this;
   }
@@ -108,7 +89,7 @@ public:
   /// The same from a timer of another executor, which is converted.
   template <std::convertible_to<Executor> OtherExecutor>
   basic_wheel_timer(basic_wheel_timer<OtherExecutor>&& other)
-    : basic_wheel_timer(std::move(other.waits_), {other.get_executor(), other.native()})
+    : basic_wheel_timer(std::move(other.state_), {other.get_executor(), other.native()})
   {}
 
   /// The same from a timer of another executor, which is converted.
@@ -127,30 +108,30 @@ public:
     return executor_.get(native());
   }
 
-  /// Cancels all pending waits: they complete with operation_aborted. Returns how many. Waits
-  /// that have expired complete with success, even if their handlers are yet to be called.
-  std::size_t cancel() noexcept { return waits_.cancel(); }
+  /// Cancels all pending waits: they complete with operation_aborted. Returns how many. A wait is
+  /// pending until its handler begins, also when the expiry has passed.
+  std::size_t cancel() noexcept { return state_.cancel(); }
 
   /// Cancels the oldest pending wait. Returns how many that were, 0 or 1.
-  std::size_t cancel_one() noexcept { return waits_.cancel_one(); }
+  std::size_t cancel_one() noexcept { return state_.cancel_one(); }
 
   /// When the timer expires, or expired.
-  [[nodiscard]] time_point expiry() const noexcept { return waits_.expiry(); }
+  [[nodiscard]] time_point expiry() const noexcept { return state_.expiry(); }
 
   /// Sets the expiry and cancels all pending waits. Returns how many.
   std::size_t expires_at(const time_point& deadline) noexcept
   {
-    return waits_.expires_at(deadline);
+    return state_.expires_at(deadline);
   }
 
   /// Sets the expiry to `delay` from now and cancels all pending waits. Returns how many.
-  std::size_t expires_after(const duration& delay) noexcept { return waits_.expires_after(delay); }
+  std::size_t expires_after(const duration& delay) noexcept { return state_.expires_after(delay); }
 
   /// Blocks the calling thread until the expiry by the wheel's clock. Does not need the context
   /// to run; under a virtual_time it takes another thread to move the clock.
   void wait()
   {
-    const wheel_clock& clock = waits_.shards().clock();
+    const detail::wheel_clock& clock = state_.core().clock();
     while (clock.now() < expiry()) clock.sleep_towards(expiry());
   }
 
@@ -174,10 +155,10 @@ public:
   /// Executor: the handler's associated executor, or get_executor().
   /// Cancellation: terminal, partial and total, from any thread, by the associated slot.
   /// Exceptions: std::bad_alloc, and what posting to the context throws; nothing is started then.
-  template <class Token = default_token_for<executor_type>>
-  auto async_wait(Token&& token = default_token_for<executor_type>())
+  template <class Token = detail::default_token_for<executor_type>>
+  auto async_wait(Token&& token = detail::default_token_for<executor_type>())
   {
-    return asio::async_initiate<Token, void(error_code)>(initiate_wait(*this), token);
+    return asio::async_initiate<Token, void(error_code)>(initiate(), token);
   }
 
 private:
@@ -185,39 +166,22 @@ private:
   friend class basic_wheel_timer;
 
   /// The executor is there before the waits are taken over: making one may throw.
-  basic_wheel_timer(waits_of_timer&& waits, const timer_executor<executor_type>& ex)
-    : waits_(std::move(waits)),
+  basic_wheel_timer(detail::timer_state&& state, const detail::timer_executor<executor_type>& ex)
+    : state_(std::move(state)),
       executor_(ex)
   {}
 
-  class initiate_wait {
-  public:
-    using executor_type = Executor;
-
-    explicit initiate_wait(basic_wheel_timer& timer) noexcept : timer_(&timer) {}
-    [[nodiscard]] executor_type get_executor() const noexcept { return timer_->get_executor(); }
-
-    template <class Handler>
-    void operator()(Handler&& handler) const
-    {
-      basic_wheel_timer& timer = *timer_;
-      std::decay_t<Handler> h(std::forward<Handler>(handler));
-      launch_wait<timer_wait_op>(h, timer.native(), timer.get_executor(),
-                                 timer.executor_.is_native_to_wheel(),
-                                 [&](timer_wait_op& op) { timer.waits_.start(op); });
-    }
-
-  private:
-    basic_wheel_timer* timer_;
-  };
+  using initiation =
+    detail::initiate_wait<detail::timer_wait_op, detail::timer_state, executor_type>;
+  [[nodiscard]] initiation initiate() noexcept { return {state_, &executor_}; }
 
   [[nodiscard]] const asio::any_io_executor& native() const noexcept
   {
-    return waits_.shards().executor();
+    return state_.core().executor();
   }
 
-  waits_of_timer waits_;
-  timer_executor<executor_type> executor_;
+  detail::timer_state state_;
+  detail::timer_executor<executor_type> executor_;
 };
 
 /// A timer of any executor.

@@ -1,42 +1,14 @@
 // L3 roof: tells when something has not been touched for a while.
 #pragma once
 
-#include <asio_wheel/alive_object.hpp>
-#include <asio_wheel/ground/export.hpp>
-#include <asio_wheel/wheel_timer.hpp>
+#include <asio_wheel/detail/roof/alive_object.hpp>
+#include <asio_wheel/detail/roof/default_token.hpp>
+#include <asio_wheel/detail/roof/watched_state.hpp>
+#include <asio_wheel/wheel_place.hpp>
 
-#include <atomic>
+#include <boost/asio/async_result.hpp>
 
 namespace asio_wheel {
-
-/// What a `basic_wheel_watchdog` is, but for its executor: its waits, and what their deadline
-/// consists of.
-class ASIO_WHEEL_EXPORT watched_waits final : public lazy_waits {
-public:
-  watched_waits(shard_set& shards, duration timeout);
-  watched_waits(watched_waits&& other) noexcept;
-  watched_waits& operator=(watched_waits&& other) noexcept;
-  ~watched_waits() { cancel(); }
-
-  void touch() noexcept;
-
-  [[nodiscard]] duration timeout() const noexcept
-  {
-    return timeout_.load(std::memory_order_relaxed);
-  }
-  void set_timeout(duration timeout);
-
-private:
-  [[nodiscard]] time_point deadline() const noexcept override;
-  [[nodiscard]] wait_outcome expire(time_point now) noexcept override;
-
-  void take_over(watched_waits& other) noexcept;
-
-  // What a touch needs, in one cache line.
-  alignas(16) const wheel_clock* clock_;
-  std::atomic<time_point> touched_;
-  std::atomic<duration> timeout_;
-};
 
 /// Expires when nothing has touched it for `timeout`: the deadline of a connection, a session or
 /// a lease that lives for as long as it is used.
@@ -54,12 +26,12 @@ private:
 /// Thread safety: a distinct object is safe, and so is a shared one, other than for construction,
 /// assignment and destruction.
 template <class Executor = asio::any_io_executor>
-class basic_wheel_watchdog : public alive_object<watched_waits, Executor> {
-  using base = alive_object<watched_waits, Executor>;
+class basic_wheel_watchdog : public detail::alive_object<detail::watched_state, Executor> {
+  using base = detail::alive_object<detail::watched_state, Executor>;
 
 public:
-  using duration = asio_wheel::duration;      ///< of the wheel's clock
-  using time_point = asio_wheel::time_point;  ///< of the wheel's clock
+  using duration = detail::duration;      ///< of the wheel's clock
+  using time_point = detail::time_point;  ///< of the wheel's clock
 
   /// The same for another executor.
   template <class OtherExecutor>
@@ -89,14 +61,14 @@ public:
 
   /// A sign of life: puts the expiry off to `timeout()` from now, or revives what has expired.
   /// Of touches by several threads at the same time, any one may be the one that counts.
-  void touch() noexcept { this->waits_.touch(); }
+  void touch() noexcept { this->state_.touch(); }
 
   /// How long after its last touch it expires.
-  [[nodiscard]] duration timeout() const noexcept { return this->waits_.timeout(); }
+  [[nodiscard]] duration timeout() const noexcept { return this->state_.timeout(); }
 
   /// Sets the timeout, which counts from the last touch and applies to what is pending, too.
   /// A shorter one takes effect at once. Throws std::invalid_argument unless it is more than zero.
-  void set_timeout(duration timeout) { this->waits_.set_timeout(timeout); }
+  void set_timeout(duration timeout) { this->state_.set_timeout(timeout); }
 
   /// Waits until nothing has touched the watchdog for `timeout()`.
   ///
@@ -111,11 +83,10 @@ public:
   /// Executor: the handler's associated executor, or get_executor().
   /// Cancellation: terminal, partial and total, from any thread, by the associated slot.
   /// Exceptions: std::bad_alloc, and what posting to the context throws; nothing is started then.
-  template <class Token = default_token_for<Executor>>
-  auto async_expired(Token&& token = default_token_for<Executor>())
+  template <class Token = detail::default_token_for<Executor>>
+  auto async_expired(Token&& token = detail::default_token_for<Executor>())
   {
-    return asio::async_initiate<Token, void(error_code)>(typename base::initiate_wait(*this),
-                                                         token);
+    return asio::async_initiate<Token, void(error_code)>(this->initiate(), token);
   }
 };
 

@@ -19,6 +19,7 @@
 
 namespace asio = boost::asio;
 using namespace asio_wheel;
+using duration = wheel_timer_service::duration;
 using namespace std::chrono_literals;
 using support::wheel_in_virtual_time;
 

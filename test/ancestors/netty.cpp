@@ -17,6 +17,7 @@
 
 namespace asio = boost::asio;
 using namespace asio_wheel;
+using duration = wheel_timer_service::duration;
 using namespace std::chrono_literals;
 using support::outcome;
 using support::wheel_in_virtual_time;
@@ -162,18 +163,19 @@ BOOST_AUTO_TEST_CASE(an_expired_timeout_cannot_be_cancelled)
   BOOST_TEST(wait.succeeded());
 }
 
-BOOST_AUTO_TEST_CASE(a_timeout_has_expired_before_its_task_is_run)
+// Netty says so too, but only as long as its worker has not come to the timeout's tick.
+BOOST_AUTO_TEST_CASE(a_timeout_can_be_cancelled_until_its_task_is_run)
 {
   wheel_in_virtual_time c;
   wheel_timer second(c.wheel, 1s);
   outcome wait;
   c.wheel.async_wait(1s, [&](error_code) {
     BOOST_TEST(wait.pending());
-    BOOST_TEST(second.cancel() == 0U);
+    BOOST_TEST(second.cancel() == 1U);
   });
   second.async_wait(wait.recorder());
   c.time.advance(1s);
-  BOOST_TEST(wait.succeeded());
+  BOOST_TEST(wait.aborted());
 }
 
 BOOST_AUTO_TEST_CASE(a_throwing_task_does_not_stop_the_wheel)

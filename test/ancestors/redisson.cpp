@@ -13,6 +13,7 @@
 #include "support/virtual_wheel.hpp"
 
 using namespace asio_wheel;
+using duration = wheel_timer_service::duration;
 using namespace std::chrono_literals;
 
 namespace {

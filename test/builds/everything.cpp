@@ -36,6 +36,8 @@
 
 namespace asio = boost::asio;
 using namespace asio_wheel;
+using time_point = wheel_timer_service::time_point;
+using duration = wheel_timer_service::duration;
 using namespace std::chrono_literals;
 
 namespace {

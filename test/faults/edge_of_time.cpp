@@ -22,6 +22,8 @@
 #include "support/virtual_wheel.hpp"
 
 using namespace asio_wheel;
+using time_point = wheel_timer_service::time_point;
+using duration = wheel_timer_service::duration;
 using namespace std::chrono_literals;
 using support::context_with_wheel;
 using support::outcome;

@@ -2,7 +2,7 @@
 //
 // Nothing is lost or early. run_one() and stop() count the functions that the wheel posts, each of
 // which completes up to 64 waits.
-#include <asio_wheel/service/batch.hpp>
+#include <asio_wheel/detail/service/delivery.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <cstddef>
@@ -20,7 +20,7 @@ using support::outcome;
 
 namespace {
 
-constexpr std::size_t at_once = batch::capacity;
+constexpr std::size_t at_once = detail::delivery::length;
 constexpr std::size_t many = 10 * at_once;
 
 /// Waits of all kinds of ends: due one after the other, due at once, and aborted.

@@ -19,6 +19,7 @@
 
 namespace asio = boost::asio;
 using namespace asio_wheel;
+using time_point = wheel_timer_service::time_point;
 using namespace faults;
 using namespace std::chrono_literals;
 

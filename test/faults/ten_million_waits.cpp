@@ -20,6 +20,8 @@
 
 namespace asio = boost::asio;
 using namespace asio_wheel;
+using time_point = wheel_timer_service::time_point;
+using duration = wheel_timer_service::duration;
 using namespace std::chrono_literals;
 using support::context_with_wheel;
 using support::early_count;

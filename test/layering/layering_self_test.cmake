@@ -2,18 +2,28 @@
 # cmake -D SCRATCH=<folder to overwrite> -P layering_self_test.cmake
 cmake_minimum_required(VERSION 3.25)
 
-set(house include/asio_wheel)
+set(public include/asio_wheel)
+set(house ${public}/detail)
 
-# verdict(<out> <path> <line>): what layering.cmake says of a sound tree with <line> in <path>.
-function(verdict out path line)
+# verdict(<out> <path> <text>): what layering.cmake says of a sound tree with <text> added to
+# <path>. In this tree, one more include can close a circle.
+function(verdict out path text)
   file(REMOVE_RECURSE ${SCRATCH})
-  foreach(sound IN ITEMS asio_wheel.hpp asio_wheel/wheel_timer.hpp asio_wheel/service/shard.hpp
-      asio_wheel/wheel/timing_wheel.hpp asio_wheel/ground/tick.hpp)
+  foreach(sound IN ITEMS asio_wheel.hpp asio_wheel/wheel_timer.hpp asio_wheel/wheel_errc.hpp
+      asio_wheel/detail/roof/token.hpp asio_wheel/detail/service/shard.hpp
+      asio_wheel/detail/service/driver.hpp asio_wheel/detail/wheel/timing_wheel.hpp
+      asio_wheel/detail/ground/tick.hpp)
     file(WRITE ${SCRATCH}/include/${sound} "#pragma once\n")
   endforeach()
   file(WRITE ${SCRATCH}/${house}/ground/clock.hpp "#include <chrono>\n")
-  file(WRITE ${SCRATCH}/src/wheel/levels.hpp "#pragma once\n")
-  file(APPEND ${SCRATCH}/${path} "${line}\n")
+  file(WRITE ${SCRATCH}/src/detail/wheel/levels.hpp "#pragma once\n")
+  file(WRITE ${SCRATCH}/src/detail/service/shard.cpp
+    "#include <asio_wheel/detail/service/shard.hpp>\n"
+    "#include <asio_wheel/detail/service/driver.hpp>\n")
+  file(WRITE ${SCRATCH}/${public}/first.hpp "#include <asio_wheel/second.hpp>\n")
+  file(WRITE ${SCRATCH}/${public}/second.hpp "#include <asio_wheel/third.hpp>\n")
+  file(WRITE ${SCRATCH}/${public}/third.hpp "#include <asio_wheel/wheel_timer.hpp>\n")
+  file(APPEND ${SCRATCH}/${path} "${text}\n")
   execute_process(
     COMMAND ${CMAKE_COMMAND} -D ROOT=${SCRATCH} -P ${CMAKE_CURRENT_LIST_DIR}/layering.cmake
     RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
@@ -24,44 +34,91 @@ function(verdict out path line)
   endif()
 endfunction()
 
-function(refuses path line why)
-  verdict(said "${path}" "${line}")
+function(refuses path text why)
+  verdict(said "${path}" "${text}")
   if(NOT said MATCHES "${why}" OR NOT said MATCHES "1 forbidden")
-    message(SEND_ERROR "${path}: ${line}: wanted '${why}', layering.cmake said: ${said}")
+    message(SEND_ERROR "${path}: ${text}: wanted '${why}', layering.cmake said: ${said}")
   endif()
 endfunction()
 
-function(accepts path line)
-  verdict(said "${path}" "${line}")
+function(accepts path text)
+  verdict(said "${path}" "${text}")
   if(NOT said STREQUAL "accepted")
-    message(SEND_ERROR "${path}: ${line}: wanted acceptance, layering.cmake said: ${said}")
+    message(SEND_ERROR "${path}: ${text}: wanted acceptance, layering.cmake said: ${said}")
   endif()
 endfunction()
 
-refuses(${house}/ground/tick.hpp "#include <asio_wheel/wheel/timing_wheel.hpp>" "includes floor 1")
-refuses(${house}/wheel/timing_wheel.hpp "#include <asio_wheel/service/shard.hpp>" "includes floor 2")
-refuses(${house}/wheel/timing_wheel.hpp "#  include \"../wheel_timer.hpp\"" "includes floor 3")
+# Includes that point up.
+refuses(${house}/ground/tick.hpp "#include <asio_wheel/detail/wheel/timing_wheel.hpp>"
+  "includes floor 1")
+refuses(${house}/wheel/timing_wheel.hpp "#include <asio_wheel/detail/service/shard.hpp>"
+  "includes floor 2")
+refuses(${house}/wheel/timing_wheel.hpp "#include <asio_wheel/wheel_errc.hpp>" "includes floor 2")
+refuses(${house}/wheel/timing_wheel.hpp "#  include \"../../wheel_timer.hpp\"" "includes floor 3")
+refuses(${house}/service/shard.hpp "#include <asio_wheel/detail/roof/token.hpp>" "includes floor 3")
 refuses(${house}/service/shard.hpp "#include <asio_wheel.hpp>" "includes floor 3")
-refuses(src/wheel/timing_wheel.cpp "#include <asio_wheel/service/shard.hpp>" "includes floor 2")
-refuses(src/service/shard.cpp "#include \"asio_wheel/wheel_timer.hpp\"" "includes floor 3")
+refuses(${public}/wheel_errc.hpp "#include <asio_wheel/detail/roof/token.hpp>"
+  "floor 2 includes floor 3")
+refuses(src/wheel_errc.cpp "#include <asio_wheel/wheel_timer.hpp>" "floor 2 includes floor 3")
+refuses(src/detail/wheel/timing_wheel.cpp "#include <asio_wheel/detail/service/shard.hpp>"
+  "includes floor 2")
+refuses(src/detail/service/shard.cpp "#include \"asio_wheel/wheel_timer.hpp\"" "includes floor 3")
+
+accepts(${house}/wheel/timing_wheel.hpp "#include <asio_wheel/detail/ground/tick.hpp>")
+accepts(src/detail/wheel/timing_wheel.cpp "#include \"levels.hpp\"")
+accepts(${house}/service/shard.hpp "#include <asio_wheel/wheel_errc.hpp>")
+accepts(${house}/roof/token.hpp "#include <asio_wheel/wheel_timer.hpp>")
+accepts(${public}/wheel_timer.hpp "#include <asio_wheel/detail/service/shard.hpp>")
+
+# Includes that the floor must not know.
 refuses(${house}/wheel/timing_wheel.hpp "#include <boost/asio/error.hpp>" "standard library only")
 refuses(${house}/wheel/timing_wheel.hpp "#include <fmt/format.h>" "standard library only")
 refuses(${house}/wheel/timing_wheel.hpp "#include <chrono>" "no clocks")
-refuses(${house}/wheel/by_ground.hpp "#include <asio_wheel/ground/clock.hpp>" "ground/clock.hpp")
-refuses(src/wheel/timing_wheel.cpp "#include <mutex> // only here" "no threads")
-refuses(${house}/wheel_timer.hpp "#include <boost/asio/detail/op_queue.hpp>" "own affair")
-refuses(${house}/wheel_timer.hpp "using asio::detail::op_queue;" "own affair")
+refuses(${house}/wheel/by_ground.hpp "#include <asio_wheel/detail/ground/clock.hpp>"
+  "ground/clock.hpp")
+refuses(src/detail/wheel/timing_wheel.cpp "#include <mutex> // only here" "no threads")
+refuses(${public}/wheel_timer.hpp "#include <boost/asio/detail/op_queue.hpp>" "own affair")
+refuses(${public}/wheel_timer.hpp "using asio::detail::op_queue;" "own affair")
 refuses(test/unit/roof/wheel_timer.cpp "boost::asio::detail::mutex m;" "own affair")
-refuses(src/wheel/timing_wheel.cpp "#include <asio_wheel/wheel/misspelt.hpp>" "no such header")
+refuses(src/detail/wheel/timing_wheel.cpp "#include <asio_wheel/detail/wheel/misspelt.hpp>"
+  "no such header")
 
 accepts(${house}/ground/tick.hpp "#include <limits>")
-accepts(${house}/wheel/timing_wheel.hpp "#include <asio_wheel/ground/tick.hpp>")
-accepts(src/wheel/timing_wheel.cpp "#include \"levels.hpp\"")
 accepts(${house}/ground/clock.hpp "#include <thread>")
 accepts(${house}/service/shard.hpp "#include <mutex>")
 accepts(${house}/service/shard.hpp "#include <boost/asio/strand.hpp>")
-accepts(${house}/wheel_timer.hpp "#include <asio_wheel/service/shard.hpp>")
-accepts(${house}/wheel_timer.hpp "asio_wheel::detail::access a; // not asio::detail")
+accepts(${public}/wheel_timer.hpp "asio_wheel::detail::access a; // not asio::detail")
+
+# Files in the house that are on no floor.
+refuses(${public}/wheel/chunk.hpp "#pragma once" "on no floor")
+refuses(${house}/chunk.hpp "#pragma once" "on no floor")
+refuses(src/detail/cellar/chunk.cpp "#include <vector>" "on no floor")
+
+# Circles: the message names all rooms of the circle, and no others.
+refuses(${house}/service/driver.hpp "#include <asio_wheel/detail/service/shard.hpp>"
+  "circle: detail/service/driver, detail/service/shard --")
+refuses(${public}/third.hpp "#include <asio_wheel/first.hpp>" "circle: first, second, third --")
+refuses(src/third.cpp "#include <asio_wheel/first.hpp>" "circle: first, second, third --")
+refuses(${public}/second.hpp "#include \"first.hpp\"" "circle: first, second --")
+
+accepts(${public}/first.hpp "#include <asio_wheel/third.hpp>")
+accepts(src/detail/service/driver.cpp "#include <asio_wheel/detail/service/driver.hpp>")
+
+# Files in detail/ outside of namespace asio_wheel::detail.
+set(outside "in namespace asio_wheel::detail")
+set(inside "namespace asio_wheel::detail {\n}")
+set(service "namespace asio_wheel {\nclass wheel_timer_service;\n}")
+refuses(${house}/service/shard.hpp "namespace asio_wheel {\n}" "${outside}")
+refuses(${house}/service/shard.hpp "${inside}\nnamespace asio_wheel {\nclass shard;\n}"
+  "${outside}")
+refuses(${house}/service/shard.hpp "${service}\nnamespace asio_wheel\n{\n}" "${outside}")
+refuses(src/detail/wheel/chunk.cpp "namespace asio_wheel::details {\n}" "${outside}")
+refuses(${house}/ground/tick.hpp "struct tick;" "no namespace asio_wheel::detail")
+
+accepts(${house}/service/shard.hpp "${service}\n${inside}")
+accepts(${house}/ground/tick.hpp "// says nothing but\n#define ASIO_WHEEL_EXPORT")
+accepts(src/detail/wheel/chunk.cpp "${inside}\nnamespace boost::asio {\n}")
+accepts(${public}/wheel_timer.hpp "namespace asio_wheel {\n}")
 
 # An empty tree is a mistake in the call, not a clean house.
 file(REMOVE_RECURSE ${SCRATCH})

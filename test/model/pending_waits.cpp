@@ -1,13 +1,15 @@
 // The reference that a wheel is compared with.
 #include "model/pending_waits.hpp"
 
-#include <asio_wheel/service/wheel_errc.hpp>
+#include <asio_wheel/wheel_errc.hpp>
 
 #include <algorithm>
 
 namespace model {
 
 using namespace asio_wheel;
+using time_point = wheel_timer_service::time_point;
+using duration = wheel_timer_service::duration;
 
 std::uint64_t time_line::floor(time_point t) const
 {
@@ -40,7 +42,6 @@ std::shared_ptr<wait> pending_waits::start(wait w, std::size_t pending)
   w.number = started_++;
   w.latest = std::max(w.tick, line_.floor(now_));
   w.due = has_come(w) ? now_ : line_.begin_of(w.tick);
-  w.moment = moment_;
   if (limit_ == 0 || pending < limit_) {
     ++accepted;
   } else {
@@ -59,53 +60,24 @@ pending_waits::list pending_waits::those(const std::function<bool(const wait&)>&
   return waits;
 }
 
-pending_waits::split pending_waits::prospects(const list& waits) const
-{
-  split all;
-  for (wait* w : waits) {
-    if (w->how == fate::pending && (!has_come(*w) || w->moment == moment_))
-      all.certain.push_back(w);
-    else if (w->how == fate::pending || w->how == fate::open)
-      all.in_doubt.push_back(w);
-  }
-  return all;
-}
-
-/// What is known of one in doubt after a cancel of several that counted none of them, or all.
-void pending_waits::decide(wait& w, bool none, bool all)
-{
-  if (all && !none)
-    w.how = fate::cancelled;
-  else if (!none)
-    w.how = fate::open;
-  else if (w.how == fate::pending)
-    w.how = fate::expired;  // while one that is open may have been cancelled before
-}
-
 std::string pending_waits::cancelled(const list& waits, std::size_t n)
 {
-  const split all = prospects(waits);
-  const std::size_t least = all.certain.size();
-  const std::size_t most = least + all.in_doubt.size();
-  if (n < least || n > most)
-    return fmt::format("{} were cancelled instead of {} to {}", n, least, most);
+  std::size_t expected = 0;
+  for (wait* w : waits) {
+    if (w->how != fate::pending) continue;
+    w->how = fate::cancelled;
+    ++expected;
+  }
   cancels += n;
-  for (wait* w : all.certain) w->how = fate::cancelled;
-  for (wait* w : all.in_doubt) decide(*w, n == least, n == most);
-  return {};
+  return n == expected ? std::string{}
+                       : fmt::format("{} were cancelled instead of {}", n, expected);
 }
 
 std::string pending_waits::cancelled_one(const list& waits, std::size_t n)
 {
-  split all = prospects(waits);
-  list& candidates = all.in_doubt;
-  const bool must = !all.certain.empty();
-  if (must) candidates.push_back(all.certain.front());
-  if (n > 1 || n > candidates.size() || (n == 0 && must))
-    return fmt::format("{} were cancelled of {}", n, candidates.size());
-  cancels += n;
-  for (wait* w : candidates) decide(*w, n == 0, n == candidates.size());
-  return {};
+  const auto oldest = std::find_if(waits.begin(), waits.end(),
+                                   [](const wait* w) { return w->how == fate::pending; });
+  return cancelled(oldest == waits.end() ? list{} : list{*oldest}, n);
 }
 
 /// Whether `a` must not expire after `b`: its tick comes first, or one thread started it first.
@@ -125,7 +97,7 @@ std::string pending_waits::succeeded(const wait& w) const
     return fmt::format("wait {} expired in tick {} instead of {}", w.number, line_.floor(now_),
                        line_.floor(w.due));
   for (const auto& other : live_) {
-    if ((other->how == fate::pending || other->how == fate::expired) && precedes(*other, w))
+    if (other->how == fate::pending && precedes(*other, w))
       return fmt::format("wait {} overtook wait {}", w.number, other->number);
   }
   return {};
@@ -141,22 +113,15 @@ std::string pending_waits::completed(wait& w, error_code ec)
   }
   const bool was_aborted = ec == asio::error::operation_aborted;
   if (was_aborted) ++aborted;
-  const bool fits = was_aborted ? w.how == fate::cancelled || w.how == fate::open
+  const bool fits = was_aborted ? w.how == fate::cancelled
                                 : w.how == fate::rejected && ec == wheel_errc::too_many_pending;
   return fits ? std::string{} : fmt::format("wait {} failed with {}", w.number, ec.message());
 }
 
 std::string pending_waits::are_pending(std::size_t n) const
 {
-  std::size_t least = 0;
-  std::size_t most = 0;
-  for (const auto& w : live_) {
-    const bool certain = w->how == fate::pending && (!has_come(*w) || w->moment == moment_);
-    least += certain;
-    most += w->how != fate::cancelled && w->how != fate::rejected;
-  }
-  if (least <= n && n <= most) return {};
-  return fmt::format("pending() is {} instead of {} to {}", n, least, most);
+  const std::size_t expected = those([](const wait& w) { return w.how == fate::pending; }).size();
+  return n == expected ? std::string{} : fmt::format("pending() is {} instead of {}", n, expected);
 }
 
 std::string pending_waits::overlooked() const

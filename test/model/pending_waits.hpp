@@ -1,8 +1,7 @@
 // What a wheel should do with waits, in the plainest terms: a list of them, each with its tick.
 #pragma once
 
-#include <asio_wheel/service/asio.hpp>
-#include <asio_wheel/service/wheel_clock.hpp>
+#include <asio_wheel/wheel_timer_service.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -15,9 +14,9 @@
 
 namespace model {
 
-using asio_wheel::duration;
+using duration = asio_wheel::wheel_timer_service::duration;
 using asio_wheel::error_code;
-using asio_wheel::time_point;
+using time_point = asio_wheel::wheel_timer_service::time_point;
 
 /// `start + delay`; time_point::max() if that is later than all time points.
 [[nodiscard]] inline time_point add(time_point start, duration delay)
@@ -51,10 +50,8 @@ private:
 /// How a wait will end, as far as that can be known.
 enum class fate {
   pending,    ///< to expire, unless it is cancelled
-  expired,    ///< with success: a cancel did not count it
   cancelled,  ///< with operation_aborted
   rejected,   ///< with too_many_pending
-  open,       ///< with success or operation_aborted: a cancel counted some of several, this or not
 };
 
 struct wait {
@@ -68,25 +65,17 @@ struct wait {
 
   std::uint64_t latest = 0;  ///< the tick, or that of its start if it was past by then
   time_point due{};          ///< when it expires
-  unsigned moment = 0;       ///< when it was started
   fate how = fate::pending;
   bool completed = false;
 };
 
-/// The waits of one wheel that have not ended.
-///
-/// Between its tick and its completion a wait can be cancelled until the wheel has seen that it is
-/// due, and nobody is told when that is: such a wait is **in doubt**, and what the wheel says when
-/// it is cancelled decides. All others are certain to be cancellable; so is one in doubt in the
-/// very moment it was started, since the context's functions have not run in between.
+/// The waits of one wheel whose handlers have not begun. Each of them can be cancelled.
 class pending_waits {
 public:
   using list = std::vector<wait*>;
 
   pending_waits(time_line line, std::size_t limit) : line_(line), limit_(limit) {}
 
-  /// The context's functions may have run.
-  void next_moment() { ++moment_; }
   void now_is(time_point now) { now_ = now; }
 
   /// To be called ahead of a start, of which there were `pending`.
@@ -97,13 +86,13 @@ public:
   /// A function that cancels these has cancelled `n`. Says if that cannot be.
   [[nodiscard]] std::string cancelled(const list& waits, std::size_t n);
 
-  /// The same for one that cancels the first.
+  /// The same for one that cancels the oldest.
   [[nodiscard]] std::string cancelled_one(const list& waits, std::size_t n);
 
   /// A handler is called. Says if it should not be.
   [[nodiscard]] std::string completed(wait& w, error_code ec);
 
-  /// Says if there cannot be `n` whose end is not decided.
+  /// Says if there are not `n` whose end is not decided.
   [[nodiscard]] std::string are_pending(std::size_t n) const;
 
   /// Says which have not ended though all are called that can be.
@@ -123,22 +112,13 @@ public:
   std::uint64_t rejected = 0;
 
 private:
-  /// The waits that are certain to be cancelled by whoever tries, and those in doubt.
-  struct split {
-    list certain;
-    list in_doubt;
-  };
-
   [[nodiscard]] bool has_come(const wait& w) const { return w.tick <= line_.floor(now_); }
-  [[nodiscard]] split prospects(const list& waits) const;
-  static void decide(wait& w, bool none, bool all);
   [[nodiscard]] std::string succeeded(const wait& w) const;
   [[nodiscard]] static bool precedes(const wait& a, const wait& b);
 
   time_line line_;
   std::size_t limit_;
   time_point now_;
-  unsigned moment_ = 0;
   int started_ = 0;
   std::vector<std::shared_ptr<wait>> live_;
 };

@@ -1,6 +1,7 @@
 // Plays a script on a timing_wheel, and on a std::multimap beside it.
-#include <asio_wheel/wheel/timing_wheel.hpp>
+#include <asio_wheel/detail/wheel/timing_wheel.hpp>
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <memory>
@@ -12,11 +13,18 @@ namespace model {
 namespace {
 
 using namespace asio_wheel;
+using namespace asio_wheel::detail;
 
 struct entry : wheel_entry {
   explicit entry(int n) : id(n) {}
   int id;
+  std::uint64_t inserted = 0;  ///< counts the insertions; the last one of this entry
 };
+
+bool inserted_before(const wheel_entry& a, const wheel_entry& b)
+{
+  return static_cast<const entry&>(a).inserted < static_cast<const entry&>(b).inserted;
+}
 
 /// What a wheel should do, in the plainest terms: entries by tick, and by insertion within one.
 class multimap_wheel {
@@ -43,6 +51,48 @@ public:
     if (std::erase_if(filed_, is_it) == 0) std::erase_if(overdue_, is_it);
   }
 
+  /// The `which`th due entry; nullptr if there is none.
+  [[nodiscard]] entry* due(std::size_t which) const
+  {
+    return due_.empty() ? nullptr : due_[which % due_.size()];
+  }
+  void erase_due(entry& e) { std::erase(due_, &e); }
+
+  /// Everything, in the order of ticks. A wheel takes slot by slot instead.
+  void drain()
+  {
+    const auto take = [&](entry* e, tick when) {
+      drained_.push_back({e, when, chunk::address_of(e->cell())->slot, drains_});
+    };
+    for (entry* e : due_) take(e, tick{});
+    for (const auto& [when, e] : overdue_) take(e, when);
+    for (const auto& [when, e] : filed_) take(e, when);
+    due_.clear();
+    overdue_.clear();
+    filed_.clear();
+    ++drains_;
+  }
+
+  /// The `which`th drained entry; nullptr if there is none.
+  [[nodiscard]] entry* drained(std::size_t which) const
+  {
+    return drained_.empty() ? nullptr : drained_[which % drained_.size()].e;
+  }
+  void erase_drained(entry& e)
+  {
+    std::erase_if(drained_, [&](const auto& x) { return x.e == &e; });
+  }
+
+  /// Whether a wheel may pop `e` before all other drained entries. Only different ticks that came
+  /// out of one slot have no order.
+  [[nodiscard]] bool may_be_first_drained(const entry* e) const
+  {
+    const auto it = std::ranges::find(drained_, e, &drained_entry::e);
+    return it != drained_.end() && std::all_of(drained_.begin(), it, [&](const auto& x) {
+             return x.drain == it->drain && x.slot == it->slot && x.when != it->when;
+           });
+  }
+
   void advance(tick to)
   {
     for (const auto& [when, e] : overdue_) due_.push_back(e);
@@ -60,7 +110,11 @@ public:
   void pop_due() { due_.pop_front(); }
 
   [[nodiscard]] tick now() const { return now_; }
-  [[nodiscard]] std::size_t size() const { return filed_.size() + overdue_.size() + due_.size(); }
+  [[nodiscard]] std::size_t size() const
+  {
+    return filed_.size() + overdue_.size() + due_.size() + drained_.size();
+  }
+  [[nodiscard]] bool has_drained() const { return !drained_.empty(); }
   [[nodiscard]] bool empty() const { return filed_.empty() && overdue_.empty(); }
 
   /// No wheel may wake up later than this.
@@ -74,6 +128,15 @@ private:
   std::multimap<tick, entry*> filed_;
   std::multimap<tick, entry*> overdue_;  // all under tick 0: their order is that of insertion
   std::deque<entry*> due_;
+
+  struct drained_entry {
+    entry* e;
+    tick when;           ///< 0 if it was due or overdue
+    std::uint32_t slot;  ///< the one it was in
+    int drain;           ///< which drain() took it
+  };
+  std::deque<drained_entry> drained_;
+  int drains_ = 0;
   tick now_{};
 };
 
@@ -139,31 +202,42 @@ public:
     for (const std::uint64_t word : words) {
       perform(operands(word));
       compare();
-      if (!fault_.empty()) break;
+      if (!fault_.empty()) return fault_;
     }
+    pop_everything();
     return fault_;
   }
 
 private:
   void perform(operands o)
   {
-    switch (o.take(4)) {
-      case 0:
-      case 1:
-      case 2:
-      case 3: return insert(ahead(o));
-      case 4: return insert_many(o);
-      case 5: return insert(o.take(2) == 0 ? never : tick{count(wheel_.now()) - o.take(2)});
-      case 6:
-      case 7: return erase(o.take(16), 1);
-      case 8: return erase(o.take(16), o.take(5));
-      case 9: return advance(wheel_.now() + o.take(2));
-      case 10: return advance(ahead(o));
-      case 11: return advance(wheel_.next_tick());
-      case 12: return rewind(o.magnitude());
-      case 13: return pop(o.take(4));
-      case 14: return refile(o);
-      default: return hasten(o);
+    switch (o.take(5)) {
+      default: return insert(ahead(o));
+      case 7:
+      case 8: return insert_many(o);
+      case 9:
+      case 10: return insert(o.take(2) == 0 ? never : tick{count(wheel_.now()) - o.take(2)});
+      case 11:
+      case 12:
+      case 13: return erase_some<&wheel_run::erase_pending>(o, 1);
+      case 14:
+      case 15: return erase_some<&wheel_run::erase_pending>(o, o.take(5));
+      case 16: return advance(wheel_.now() + o.take(2));
+      case 17: return advance(ahead(o));
+      case 18:
+      case 19: return advance(wheel_.next_tick());
+      case 20: return rewind(o.magnitude());
+      case 21:
+      case 22: return pop<&wheel_run::pop_due>(o.take(4));
+      case 23: return refile<&wheel_run::pop_due>(o);
+      case 24: return hasten(o);
+      case 25: return erase_some<&wheel_run::erase_due>(o, 1);
+      case 26: return erase_some<&wheel_run::erase_due>(o, o.take(5));
+      case 27: return o.take(1) == 0 ? drain() : insert_many(o);
+      case 28: return pop<&wheel_run::pop_drained>(o.take(4));
+      case 29: return refile<&wheel_run::pop_drained>(o);
+      case 30: return erase_some<&wheel_run::erase_drained>(o, 1);
+      case 31: return erase_some<&wheel_run::erase_drained>(o, o.take(5));
     }
   }
 
@@ -179,6 +253,7 @@ private:
   void insert(entry& e, tick when)
   {
     tell("insert {} at {}", e.id, count(when));
+    e.inserted = insertions_++;
     wheel_.insert(e, when);
     model_.insert(e, when);
   }
@@ -191,27 +266,70 @@ private:
     for (std::uint64_t n = o.take(5), i = 0; i < n; ++i) insert(first + i * stride);
   }
 
-  void erase(std::size_t which, std::uint64_t n)
+  /// `n` entries in a row, or some way apart. `Erase` takes out the one that its number finds.
+  template <entry* (wheel_run::*Erase)(std::size_t)>
+  void erase_some(operands& o, std::uint64_t n)
   {
-    for (; n > 0; --n) {
-      entry* const e = model_.pending(which);
+    std::size_t which = o.take(16);
+    const std::size_t stride = o.take(1) == 0 ? 0 : o.take(6);
+    for (; n > 0; --n, which += stride) {
+      const entry* const e = (this->*Erase)(which);
       if (!e) return;
-      erase(*e);
-      std::erase_if(entries_, [&](const auto& each) { return each.get() == e; });
+      forget(e);
     }
   }
 
-  void erase(entry& e)
+  entry* erase_pending(std::size_t which)
   {
-    tell("erase {}", e.id);
-    expect(!wheel_.is_due(e), "is_due() is wrong");
-    model_.erase(e);
+    entry* const e = model_.pending(which);
+    if (!e) return nullptr;
+    tell("erase {}", e->id);
+    expect(!wheel_.is_due(*e), "is_due() is wrong");
+    model_.erase(*e);
     const tick before = wheel_.next_tick();
-    const tick unneeded = wheel_.erase(e);
+    const std::size_t allocations = memory_.allocations;
+    const tick unneeded = wheel_.erase(*e);
+    expect(memory_.allocations == allocations, "erase() allocated");
     expect(wheel_.next_tick() == before || unneeded == before,
            "erase() kept to itself that next_tick() moved");
     expect(!wheel_.empty() || unneeded != no_tick,
            "erase() kept to itself that the wheel is empty");
+    return e;
+  }
+
+  entry* erase_due(std::size_t which)
+  {
+    entry* const e = model_.due(which);
+    if (!e) return nullptr;
+    tell("erase {}, which is due", e->id);
+    expect(wheel_.is_due(*e), "is_due() is wrong");
+    model_.erase_due(*e);
+    const std::size_t allocations = memory_.allocations;
+    wheel_.erase_due(*e);
+    expect(memory_.allocations == allocations, "erase_due() allocated");
+    return e;
+  }
+
+  entry* erase_drained(std::size_t which)
+  {
+    entry* const e = model_.drained(which);
+    if (!e) return nullptr;
+    tell("erase {}, which was drained", e->id);
+    model_.erase_drained(*e);
+    const std::size_t allocations = memory_.allocations;
+    wheel_.erase_drained(*e);
+    expect(memory_.allocations == allocations, "erase_drained() allocated");
+    return e;
+  }
+
+  void drain()
+  {
+    tell("drain");
+    model_.drain();
+    const std::size_t allocations = memory_.allocations;
+    wheel_.drain();
+    expect(memory_.allocations == allocations, "drain() allocated");
+    expect(wheel_.next_tick() == never, "drain() has left something to do");
   }
 
   void advance(tick to)
@@ -233,15 +351,17 @@ private:
     expect(memory_.allocations == allocations, "rewind() allocated");
   }
 
+  template <entry* (wheel_run::*Pop)()>
   void pop(std::uint64_t n)
   {
-    for (; n > 0 && model_.front_due(); --n) {
-      entry* const e = pop();
-      std::erase_if(entries_, [&](const auto& each) { return each.get() == e; });
+    for (; n > 0; --n) {
+      const entry* const e = (this->*Pop)();
+      if (!e) return;
+      forget(e);
     }
   }
 
-  entry* pop()
+  entry* pop_due()
   {
     entry* const expected = model_.front_due();
     auto* const e = static_cast<entry*>(wheel_.pop_due());
@@ -251,23 +371,47 @@ private:
     return expected;
   }
 
-  /// What becomes of a wait whose deadline has moved: it is due, and filed again on the spot.
+  entry* pop_drained()
+  {
+    auto* const e = static_cast<entry*>(wheel_.pop_drained());
+    if (!e || !model_.may_be_first_drained(e)) {
+      expect(!e && !model_.has_drained(), "pop_drained() took out another entry, or none");
+      return nullptr;
+    }
+    tell("pop {}, which was drained", e->id);
+    model_.erase_drained(*e);
+    return e;
+  }
+
+  /// What becomes of a wait whose deadline has moved: it is taken out, and filed again on the spot.
+  template <entry* (wheel_run::*Pop)()>
   void refile(operands& o)
   {
     const std::size_t allocations = memory_.allocations;
-    if (entry* const e = pop()) insert(*e, ahead(o));
+    if (entry* const e = (this->*Pop)()) insert(*e, ahead(o));
     expect(memory_.allocations == allocations, "to file again what was popped, it allocated");
   }
 
   /// The same for one that is not due.
   void hasten(operands& o)
   {
-    entry* const e = model_.pending(o.take(16));
-    if (!e) return;
     const std::size_t allocations = memory_.allocations;
-    erase(*e);
-    insert(*e, ahead(o));
+    if (entry* const e = erase_pending(o.take(16))) insert(*e, ahead(o));
     expect(memory_.allocations == allocations, "to file again what was erased, it allocated");
+  }
+
+  /// How a script ends, so that the order of all that it has left behind is looked at.
+  void pop_everything()
+  {
+    while (fault_.empty() && model_.front_due()) pop<&wheel_run::pop_due>(1);
+    drain();
+    while (fault_.empty() && model_.has_drained()) pop<&wheel_run::pop_drained>(1);
+    compare();
+  }
+
+  void forget(const entry* e)
+  {
+    std::erase_if(entries_, [&](const auto& each) { return each.get() == e; });
   }
 
   void compare()
@@ -275,11 +419,12 @@ private:
     expect(wheel_.now() == model_.now(), "now() is wrong");
     expect(wheel_.size() == model_.size(), "size() is wrong");
     expect(wheel_.empty() == model_.empty(), "empty() is wrong");
-    expect((wheel_.front() == nullptr) == model_.empty(), "front() is wrong");
     expect(wheel_.front_due() == model_.front_due(), "front_due() is wrong");
+    expect(wheel_.has_due() == (model_.front_due() != nullptr), "has_due() is wrong");
+    expect(wheel_.has_drained() == model_.has_drained(), "has_drained() is wrong");
     expect(wheel_.next_tick() <= model_.first_due(), "next_tick() is too late");
     expect(wheel_.next_tick() >= wheel_.now(), "next_tick() is past");
-    if (fault_.empty()) fault_ = wheel_.check();
+    if (fault_.empty()) fault_ = wheel_.check(inserted_before);
   }
 
   void expect(bool ok, const char* otherwise)
@@ -293,6 +438,7 @@ private:
   multimap_wheel model_;
   std::vector<std::unique_ptr<entry>> entries_;
   int next_id_ = 0;
+  std::uint64_t insertions_ = 0;
   std::string fault_;
 };
 

@@ -20,6 +20,8 @@ namespace model {
 
 namespace asio = boost::asio;
 using namespace asio_wheel;
+using time_point = wheel_timer_service::time_point;
+using duration = wheel_timer_service::duration;
 using namespace std::chrono_literals;
 
 /// What the first word of a script says.
@@ -74,15 +76,10 @@ private:
     {
       run.expect(!run.calling_, "a handler was called inline");
       ++run.depth_;
-      run.waits_->next_moment();
     }
     inside(const inside&) = delete;
     inside& operator=(const inside&) = delete;
-    ~inside()
-    {
-      --run_.depth_;
-      run_.waits_->next_moment();
-    }
+    ~inside() { --run_.depth_; }
 
   private:
     service_run& run_;

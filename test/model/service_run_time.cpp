@@ -57,7 +57,6 @@ void service_run::run_one_handler()
     context_->poll_one();
   } catch (thrown_by_script) {
   }
-  waits_->next_moment();
 }
 
 /// Lets time run, which takes it back to the present, and stops it again.
@@ -86,7 +85,6 @@ void service_run::settle()
 void service_run::expect_settled()
 {
   settled_ = true;
-  waits_->next_moment();
   waits_->now_is(wheel_.now());
   report(waits_->overlooked());
   expect(posted_ == 0, "a posted function was not called");

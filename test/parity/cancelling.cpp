@@ -16,31 +16,6 @@ using std::chrono::steady_clock;
 using support::both_timers;
 using support::outcome;
 
-namespace {
-
-/// Two timers whose deadlines passed together. The handler of `first` is running, that of `second`
-/// is queued behind it, when `act(second)` is called.
-template <class Timer>
-struct expired_pair {
-  asio::io_context context;
-  Timer first{context, steady_clock::now() - 1s};
-  Timer second{context, steady_clock::now() - 1s};
-  outcome queued;
-
-  template <class Act>
-  void run(Act act)
-  {
-    first.async_wait([this, act](boost::system::error_code ec) {
-      BOOST_TEST(!ec);
-      act(second);
-    });
-    second.async_wait(queued.recorder());
-    support::run_to_end(context);
-  }
-};
-
-}  // namespace
-
 BOOST_AUTO_TEST_SUITE(cancelling)
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(counts_nothing_when_nothing_waits, Timer, both_timers)
@@ -215,27 +190,6 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(an_aborted_handler_may_wait_again, Timer, both_tim
   BOOST_TEST(timer.cancel() == 1U);
   support::run_to_end(context);
   BOOST_TEST(second.succeeded());
-}
-
-BOOST_AUTO_TEST_CASE_TEMPLATE(cancel_of_a_queued_expiry_counts_none, Timer, both_timers)
-{
-  expired_pair<Timer> pair;
-  pair.run([](Timer& timer) { BOOST_TEST(timer.cancel() == 0U); });
-  BOOST_TEST(pair.queued.succeeded());
-}
-
-BOOST_AUTO_TEST_CASE_TEMPLATE(cancel_one_of_a_queued_expiry_counts_none, Timer, both_timers)
-{
-  expired_pair<Timer> pair;
-  pair.run([](Timer& timer) { BOOST_TEST(timer.cancel_one() == 0U); });
-  BOOST_TEST(pair.queued.succeeded());
-}
-
-BOOST_AUTO_TEST_CASE_TEMPLATE(a_new_expiry_does_not_undo_a_queued_one, Timer, both_timers)
-{
-  expired_pair<Timer> pair;
-  pair.run([](Timer& timer) { BOOST_TEST(timer.expires_after(1h) == 0U); });
-  BOOST_TEST(pair.queued.succeeded());
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(what_it_counts_is_what_it_aborts, Timer, both_timers)

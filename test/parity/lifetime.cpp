@@ -149,22 +149,6 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(of_the_timer_aborts_its_waits, Timer, both_timers)
   for (const auto& wait : waits) BOOST_TEST(wait.aborted());
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(of_the_timer_in_its_own_handler_is_fine, Timer, both_timers)
-{
-  asio::io_context context;
-  auto timer = std::make_unique<Timer>(context, 1ms);
-  outcome first;
-  outcome second;
-  timer->async_wait([&](error_code ec) {
-    first.recorder()(ec);
-    timer.reset();
-  });
-  timer->async_wait(second.recorder());
-  support::run_to_end(context);
-  BOOST_TEST(first.succeeded());
-  BOOST_TEST(second.succeeded());
-}
-
 BOOST_AUTO_TEST_CASE_TEMPLATE(of_the_last_owner_may_be_that_of_the_handler, Timer, both_timers)
 {
   asio::io_context context;

@@ -10,6 +10,8 @@
 
 namespace asio = boost::asio;
 using namespace asio_wheel;
+using time_point = wheel_timer_service::time_point;
+using duration = wheel_timer_service::duration;
 using namespace std::chrono_literals;
 using support::context_with_wheel;
 using support::outcome;
@@ -80,7 +82,8 @@ BOOST_AUTO_TEST_CASE(no_delay_or_less_is_over_at_once)
 BOOST_AUTO_TEST_CASE(a_deadline_in_the_past_is_over_at_once)
 {
   with_each_shape([](context_with_wheel& c) {
-    const auto now = c.wheel.now();
+    // A coarse clock is ahead.
+    const auto now = std::min(c.wheel.now(), std::chrono::steady_clock::now());
     for (const auto deadline :
          {time_point::min(), time_point::min() + 1ns, time_point{}, now - 24h, now - 1ns, now}) {
       check_is_over(c, deadline);

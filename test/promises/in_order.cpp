@@ -14,6 +14,7 @@
 
 namespace asio = boost::asio;
 using namespace asio_wheel;
+using time_point = wheel_timer_service::time_point;
 using namespace std::chrono_literals;
 using support::context_with_wheel;
 

@@ -17,6 +17,7 @@
 
 namespace asio = boost::asio;
 using namespace asio_wheel;
+using time_point = wheel_timer_service::time_point;
 using namespace std::chrono_literals;
 using std::chrono::nanoseconds;
 using support::context_with_wheel;
@@ -38,8 +39,8 @@ nanoseconds median_lateness(context_with_wheel& c, std::size_t samples, Start st
     std::optional<time_point> in_time;
     std::optional<time_point> ended;
     reference.expires_at(deadline);
-    reference.async_wait([&](error_code) { in_time = clock_type::now(); });
-    start(deadline, [&](error_code) { ended = clock_type::now(); });
+    reference.async_wait([&](error_code) { in_time = wheel_timer_service::clock_type::now(); });
+    start(deadline, [&](error_code) { ended = wheel_timer_service::clock_type::now(); });
     support::run_until(c.context, [&] { return in_time && ended; });
     late.push_back(*ended - *in_time);
   }

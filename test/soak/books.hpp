@@ -17,7 +17,7 @@ namespace soak {
 
 namespace asio = boost::asio;
 using asio_wheel::error_code;
-using asio_wheel::time_point;
+using time_point = asio_wheel::wheel_timer_service::time_point;
 using asio_wheel::wheel_timer_service;
 
 /// What an operation is, for the report.

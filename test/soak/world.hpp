@@ -33,7 +33,7 @@
 namespace soak {
 
 using namespace std::chrono_literals;
-using asio_wheel::duration;
+using duration = asio_wheel::wheel_timer_service::duration;
 using asio_wheel::missed_tick;
 using support::earliest;
 

@@ -3,17 +3,18 @@
 
 #include <algorithm>
 #include <asio_wheel.hpp>
+#include <chrono>
 
 namespace support {
 
 /// When a delay that begins from now on may end. A coarse clock is taken at its word: it is further
 /// behind than its grain where the kernel's tick is late, as on a virtual machine whose processors
 /// are in demand, and then the wheel cannot know better.
-inline asio_wheel::time_point earliest(const asio_wheel::wheel_timer_service& wheel,
-                                       asio_wheel::duration delay)
+inline auto earliest(const asio_wheel::wheel_timer_service& wheel,
+                     asio_wheel::wheel_timer_service::duration delay)
 {
-  const auto start = std::min(wheel.now(), wheel.shards().clock().start_of_delay());
-  return asio_wheel::wheel_clock::add(start, delay);
+  const auto start = std::min(wheel.now(), std::chrono::steady_clock::now());
+  return delay < start.max() - start ? start + delay : start.max();
 }
 
 }  // namespace support

@@ -12,7 +12,7 @@ struct early_count {
   std::size_t early = 0;
 
   /// A handler for a wait until `deadline`, which is to end well. This must outlive it.
-  [[nodiscard]] auto check(asio_wheel::time_point deadline)
+  [[nodiscard]] auto check(asio_wheel::wheel_timer_service::time_point deadline)
   {
     return [this, deadline](boost::system::error_code ec) {
       ++ended;

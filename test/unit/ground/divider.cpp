@@ -1,5 +1,5 @@
 // A divider against the division of the language.
-#include <asio_wheel/ground/divider.hpp>
+#include <asio_wheel/detail/ground/divider.hpp>
 
 #include <boost/test/unit_test.hpp>
 
@@ -10,6 +10,7 @@
 namespace {
 
 using namespace asio_wheel;
+using namespace asio_wheel::detail;
 
 constexpr std::uint64_t largest{std::numeric_limits<std::int64_t>::max()};
 

@@ -28,6 +28,7 @@
 
 namespace asio = boost::asio;
 using namespace asio_wheel;
+using namespace asio_wheel::detail;
 using namespace std::chrono_literals;
 using boost::system::system_error;
 using support::context_with_wheel;

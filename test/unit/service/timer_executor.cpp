@@ -9,10 +9,11 @@
 
 namespace asio = boost::asio;
 using namespace asio_wheel;
+using namespace asio_wheel::detail;
 using namespace std::chrono_literals;
 using support::context_with_wheel;
 
-static_assert(sizeof(void*) != 8 || sizeof(wheel_timer) == 56, "less than a cache line");
+static_assert(sizeof(void*) != 8 || sizeof(wheel_timer) == 64, "a cache line");
 
 BOOST_AUTO_TEST_SUITE(timer_executor)
 
@@ -20,7 +21,7 @@ BOOST_AUTO_TEST_CASE(is_the_wheels_where_none_is_given)
 {
   context_with_wheel c;
   const wheel_timer timer(c.wheel);
-  BOOST_TEST((&timer.get_executor() == &c.wheel.shards().executor()));
+  BOOST_TEST((&timer.get_executor() == &core_of(c.wheel).executor()));
 }
 
 BOOST_AUTO_TEST_CASE(of_another_kind_stays_with_both_after_a_move)

@@ -1,11 +1,12 @@
 // The one place that turns time points into ticks and back.
-#include <asio_wheel/service/wheel_clock.hpp>
+#include <asio_wheel/detail/service/wheel_clock.hpp>
 
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <ctime>
 
 using namespace asio_wheel;
+using namespace asio_wheel::detail;
 using namespace std::chrono_literals;
 
 namespace {

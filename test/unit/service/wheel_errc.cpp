@@ -8,6 +8,7 @@
 #include "support/wheel.hpp"
 
 using namespace asio_wheel;
+using namespace asio_wheel::detail;
 
 BOOST_AUTO_TEST_SUITE(errors)
 

@@ -9,6 +9,7 @@
 
 namespace asio = boost::asio;
 using namespace asio_wheel;
+using namespace asio_wheel::detail;
 using namespace std::chrono_literals;
 
 namespace {

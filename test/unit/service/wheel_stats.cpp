@@ -9,6 +9,7 @@
 #include "support/wheel.hpp"
 
 using namespace asio_wheel;
+using namespace asio_wheel::detail;
 using namespace std::chrono_literals;
 using support::context_with_wheel;
 using support::outcome;

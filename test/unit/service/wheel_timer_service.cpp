@@ -18,6 +18,7 @@
 
 namespace asio = boost::asio;
 using namespace asio_wheel;
+using namespace asio_wheel::detail;
 using namespace std::chrono_literals;
 using support::context_with_wheel;
 using support::outcome;

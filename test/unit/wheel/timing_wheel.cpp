@@ -1,17 +1,21 @@
-// What the wheel promises beyond the model: cascades, far deadlines, failed allocations.
-#include <asio_wheel/wheel/timing_wheel.hpp>
+// What the wheel promises beyond the model: cascades, far deadlines, drains, and what check() sees.
+#include <asio_wheel/detail/wheel/timing_wheel.hpp>
 
 #include <boost/test/unit_test.hpp>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 namespace {
 
 using namespace asio_wheel;
+using namespace asio_wheel::detail;
 
 /// Two levels of eight slots: corners that a large wheel hides.
 constexpr wheel_geometry small{.slot_bits = 3, .fan_bits = 3, .levels = 2};
@@ -21,6 +25,28 @@ std::vector<const wheel_entry*> pop_all(timing_wheel& wheel)
   std::vector<const wheel_entry*> popped;
   while (const wheel_entry* e = wheel.pop_due()) popped.push_back(e);
   return popped;
+}
+
+std::vector<const wheel_entry*> pop_all_drained(timing_wheel& wheel)
+{
+  std::vector<const wheel_entry*> popped;
+  while (const wheel_entry* e = wheel.pop_drained()) popped.push_back(e);
+  return popped;
+}
+
+/// The entries with these indices, in this order.
+template <class Entries>
+std::vector<const wheel_entry*> those(const Entries& entries, std::initializer_list<int> indices)
+{
+  std::vector<const wheel_entry*> result;
+  for (const int i : indices) result.push_back(&entries[static_cast<std::size_t>(i)]);
+  return result;
+}
+
+/// For entries of an array that is inserted from front to back.
+bool lies_before(const wheel_entry& a, const wheel_entry& b)
+{
+  return std::less<>()(&a, &b);
 }
 
 /// A century of milliseconds.
@@ -205,6 +231,198 @@ BOOST_AUTO_TEST_CASE(rewind_keeps_what_never_comes_and_what_lies_beyond_the_leve
   BOOST_TEST(wheel.pop_due() == &entries[1]);
   wheel.erase(entries[0]);
   BOOST_TEST(wheel.empty());
+}
+
+BOOST_AUTO_TEST_CASE(chunk_that_loses_all_its_due_entries_goes_back_to_the_pool)
+{
+  constexpr std::size_t n = chunk::capacity;
+  timing_wheel wheel(small);
+  std::vector<wheel_entry> entries(3 * n);
+  for (auto& e : entries) wheel.insert(e, tick{5});
+  wheel.advance(tick{5});
+  BOOST_TEST(wheel.pop_due() == &entries[0]);
+  for (std::size_t i = 2 * n; i-- > n;) wheel.erase_due(entries[i]);  // the middle chunk
+  BOOST_TEST(wheel.check() == "");                                    // which counts the chunks
+  BOOST_TEST(wheel.size() == 2 * n - 1);
+  BOOST_TEST(wheel.front_due() == &entries[1]);
+  for (std::size_t i = 1; i < n; ++i) wheel.erase_due(entries[i]);  // the rest of the first one
+  BOOST_TEST(wheel.check() == "");
+  BOOST_TEST(wheel.front_due() == &entries[2 * n]);
+  for (std::size_t i = 2 * n; i < 3 * n; ++i) wheel.erase_due(entries[i]);
+  BOOST_TEST(!wheel.has_due());
+  BOOST_TEST(wheel.size() == 0u);
+  BOOST_TEST(wheel.check() == "");
+}
+
+BOOST_AUTO_TEST_CASE(chunk_that_is_popped_and_erased_in_turns_leads_to_the_next)
+{
+  constexpr std::size_t n = chunk::capacity;
+  timing_wheel wheel(small);
+  std::vector<wheel_entry> entries(2 * n);
+  for (auto& e : entries) wheel.insert(e, tick{5});
+  wheel.advance(tick{5});
+  for (std::size_t i = 0; i < 3; ++i) BOOST_TEST(wheel.pop_due() == &entries[i]);
+  wheel.erase_due(entries[3]);
+  BOOST_TEST(wheel.pop_due() == &entries[4]);
+  for (std::size_t i = 5; i < n; ++i) wheel.erase_due(entries[i]);
+  BOOST_TEST(wheel.check() == "");
+  for (std::size_t i = n; i < 2 * n; ++i) BOOST_TEST(wheel.pop_due() == &entries[i]);
+  BOOST_TEST(wheel.pop_due() == nullptr);
+}
+
+BOOST_AUTO_TEST_CASE(drain_takes_due_overdue_near_far_overflow_and_never_entries_in_this_order)
+{
+  timing_wheel wheel(small);
+  std::array<wheel_entry, 8> entries;
+  wheel.insert(entries[7], never);
+  wheel.insert(entries[6], tick{1'000'000});  // beyond the range of the levels
+  wheel.insert(entries[5], tick{50});         // on level 1
+  wheel.insert(entries[0], tick{9});
+  wheel.insert(entries[1], tick{10});
+  wheel.advance(tick{10});
+  wheel.insert(entries[4], tick{12});
+  wheel.insert(entries[3], tick{11});
+  wheel.insert(entries[2], tick{3});  // past, and not due before the next advance()
+  wheel.drain();
+  BOOST_TEST(wheel.empty());
+  BOOST_TEST(!wheel.has_due());
+  BOOST_TEST(wheel.has_drained());
+  BOOST_TEST(wheel.size() == 8u);
+  BOOST_TEST((wheel.next_tick() == never));
+  BOOST_TEST(wheel.check() == "");
+  BOOST_TEST((pop_all_drained(wheel) == those(entries, {0, 1, 2, 3, 4, 5, 6, 7})));
+  BOOST_TEST(!wheel.has_drained());
+  BOOST_TEST(wheel.size() == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(draining_leaves_every_entry_in_its_cell)
+{
+  timing_wheel wheel(small);
+  std::array<wheel_entry, 5> entries;
+  const std::array<tick, 5> ticks{tick{1}, tick{2}, tick{40}, tick{5000}, never};
+  for (std::size_t i = 0; i < entries.size(); ++i) wheel.insert(entries[i], ticks[i]);
+  wheel.advance(tick{1});
+  std::vector<const void*> cells;
+  for (const auto& e : entries) cells.push_back(e.cell());
+  wheel.drain();
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    BOOST_TEST(entries[i].cell() == cells[i]);
+    BOOST_TEST((entries[i].due() == ticks[i]));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(drained_entries_can_be_erased)
+{
+  constexpr std::size_t n = chunk::capacity;
+  timing_wheel wheel(small);
+  std::vector<wheel_entry> entries(3 * n);
+  for (auto& e : entries) wheel.insert(e, tick{5});
+  wheel.drain();
+  BOOST_TEST(wheel.pop_drained() == &entries[0]);
+  for (std::size_t i = 1; i < 2 * n; ++i) wheel.erase_drained(entries[i]);
+  BOOST_TEST(wheel.check() == "");
+  BOOST_TEST(wheel.size() == n);
+  BOOST_TEST(wheel.pop_drained() == &entries[2 * n]);
+  for (std::size_t i = 3 * n; i-- > 2 * n + 1;) wheel.erase_drained(entries[i]);
+  BOOST_TEST(!wheel.has_drained());
+  BOOST_TEST(wheel.pop_drained() == nullptr);
+  BOOST_TEST(wheel.check() == "");
+}
+
+BOOST_AUTO_TEST_CASE(entry_popped_before_a_drain_does_not_come_back)
+{
+  timing_wheel wheel(small);
+  std::array<wheel_entry, 5> entries;
+  wheel.insert(entries[0], tick{100});
+  wheel.drain();
+  for (std::size_t i = 1; i < entries.size(); ++i) wheel.insert(entries[i], tick{1});
+  wheel.advance(tick{1});
+  BOOST_TEST(wheel.pop_due() == &entries[1]);
+  BOOST_TEST(wheel.pop_due() == &entries[2]);
+  wheel.drain();  // puts half a chunk behind what was drained before
+  BOOST_TEST(wheel.check() == "");
+  BOOST_TEST((pop_all_drained(wheel) == those(entries, {0, 3, 4})));
+}
+
+BOOST_AUTO_TEST_CASE(drain_does_not_skip_what_follows_a_half_popped_chunk)
+{
+  timing_wheel wheel(small);
+  std::array<wheel_entry, 5> entries;
+  for (std::size_t i = 0; i < 3; ++i) wheel.insert(entries[i], tick{1});
+  wheel.drain();
+  BOOST_TEST(wheel.pop_drained() == &entries[0]);
+  BOOST_TEST(wheel.pop_drained() == &entries[1]);
+  for (std::size_t i = 3; i < 5; ++i) wheel.insert(entries[i], tick{1});
+  wheel.drain();
+  BOOST_TEST(wheel.check() == "");
+  BOOST_TEST((pop_all_drained(wheel) == those(entries, {2, 3, 4})));
+}
+
+BOOST_AUTO_TEST_CASE(due_entries_that_follow_a_drain_are_popped_from_the_first_on)
+{
+  timing_wheel wheel(small);
+  std::array<wheel_entry, 4> entries;
+  for (std::size_t i = 0; i < 2; ++i) wheel.insert(entries[i], tick{1});
+  wheel.advance(tick{1});
+  BOOST_TEST(wheel.pop_due() == &entries[0]);
+  wheel.drain();  // takes the chunk that was half popped
+  for (std::size_t i = 2; i < 4; ++i) wheel.insert(entries[i], tick{2});
+  wheel.advance(tick{2});
+  BOOST_TEST((pop_all(wheel) == those(entries, {2, 3})));
+}
+
+BOOST_AUTO_TEST_CASE(time_passes_over_drained_entries)
+{
+  timing_wheel wheel(small);
+  std::array<wheel_entry, 4> entries;
+  wheel.insert(entries[0], tick{20});
+  wheel.insert(entries[1], tick{30});
+  wheel.drain();
+  wheel.insert(entries[2], tick{20});
+  wheel.advance(tick{25});
+  BOOST_TEST((pop_all(wheel) == those(entries, {2})));
+  wheel.rewind(tick{10});
+  wheel.insert(entries[3], tick{11});
+  BOOST_TEST(wheel.check() == "");
+  BOOST_TEST((wheel.next_tick() == tick{11}));
+  BOOST_TEST((pop_all_drained(wheel) == those(entries, {0, 1})));
+  wheel.advance(tick{11});
+  BOOST_TEST((pop_all(wheel) == those(entries, {3})));
+}
+
+BOOST_AUTO_TEST_CASE(check_sees_an_older_entry_behind_a_newer_one)
+{
+  const auto complains = [](const timing_wheel& wheel) {
+    return wheel.check() == "" && wheel.check(lies_before).starts_with("order: ");
+  };
+  for (const tick when : {tick{5}, tick{50}, tick{5000}, never}) {
+    timing_wheel wheel(small);
+    std::array<wheel_entry, 2> entries;
+    wheel.insert(entries[1], when);
+    wheel.insert(entries[0], when);
+    BOOST_TEST(complains(wheel));
+    if (when != never) wheel.advance(when);
+    BOOST_TEST(complains(wheel));
+    wheel.drain();
+    BOOST_TEST(complains(wheel));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(check_puts_up_with_ticks_that_were_inserted_in_another_order)
+{
+  timing_wheel wheel(small);
+  std::array<wheel_entry, 4> entries;
+  wheel.insert(entries[0], tick{52});  // these two share a slot
+  wheel.insert(entries[1], tick{51});
+  wheel.insert(entries[2], tick{52});
+  BOOST_TEST(wheel.check(lies_before) == "");
+  wheel.advance(tick{52});
+  wheel.rewind(tick{5});  // leaves no difference between their ticks
+  wheel.insert(entries[3], tick{5});
+  BOOST_TEST(wheel.check(lies_before) == "");
+  wheel.drain();
+  BOOST_TEST(wheel.check(lies_before) == "");
+  BOOST_TEST((pop_all_drained(wheel) == those(entries, {1, 0, 2, 3})));
 }
 
 BOOST_AUTO_TEST_CASE(geometry_out_of_range_is_refused)

@@ -1,0 +1,64 @@
+// L0 ground: division by a number that is known ahead.
+#pragma once
+
+#include <cassert>
+#include <cstdint>
+
+namespace asio_wheel::detail {
+
+/// The upper half of a product, from products of 32 bits.
+[[nodiscard]] constexpr std::uint64_t multiply_high_by_halves(std::uint64_t a,
+                                                              std::uint64_t b) noexcept
+{
+  constexpr std::uint64_t low = 0xffffffff;
+  const std::uint64_t middle = (a >> 32) * (b & low) + ((a & low) * (b & low) >> 32);
+  const std::uint64_t other = (a & low) * (b >> 32) + (middle & low);
+  return (a >> 32) * (b >> 32) + (middle >> 32) + (other >> 32);
+}
+
+/// The upper half of a product.
+[[nodiscard]] constexpr std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b) noexcept
+{
+#if defined(__SIZEOF_INT128__)
+  __extension__ using wide = unsigned __int128;
+  return static_cast<std::uint64_t>(wide{a} * b >> 64);
+#else
+  return multiply_high_by_halves(a, b);
+#endif
+}
+
+/// Divides by multiplying with a reciprocal: a division of 64 bits takes a processor up to ninety
+/// cycles, and each start of a wait needs one.
+class divider {
+public:
+  struct result {
+    std::uint64_t quotient;
+    std::uint64_t remainder;
+  };
+
+  /// Requires that `divisor` is not 0.
+  explicit constexpr divider(std::uint64_t divisor) noexcept
+    : divisor_(divisor),
+      reciprocal_(~std::uint64_t{0} / divisor)
+  {}
+
+  [[nodiscard]] constexpr std::uint64_t divisor() const noexcept { return divisor_; }
+
+  /// Requires n < 2^63.
+  [[nodiscard]] constexpr result divide(std::uint64_t n) const noexcept
+  {
+    assert(n >> 63 == 0);
+    // The reciprocal is too small by no more than (1 + 1/divisor) / 2^64, and so is the quotient by
+    // less than 1 before it is rounded down.
+    const std::uint64_t quotient = multiply_high(n, reciprocal_);
+    const std::uint64_t remainder = n - quotient * divisor_;
+    return remainder < divisor_ ? result{quotient, remainder}
+                                : result{quotient + 1, remainder - divisor_};
+  }
+
+private:
+  std::uint64_t divisor_;
+  std::uint64_t reciprocal_;
+};
+
+}  // namespace asio_wheel::detail

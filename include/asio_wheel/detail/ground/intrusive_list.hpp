@@ -1,0 +1,82 @@
+// L0 ground: a doubly linked list of objects that carry their own links.
+#pragma once
+
+namespace asio_wheel::detail {
+
+/// The two words that put an object into an `intrusive_list`.
+struct list_link {
+  list_link* next = nullptr;
+  list_link* prev = nullptr;
+};
+
+/// A list in a circle, with the list itself between the last object and the first: so an object
+/// can be taken out by whoever knows the object alone.
+///
+/// `Node` is found by its link, and the other way round: `Node::link_of(node)` and
+/// `Node::of_link(link)`. The list owns nothing: whoever empties it decides what becomes of the
+/// objects. Every function but for_each() is O(1), and never throws.
+template <class Node>
+class intrusive_list {
+public:
+  intrusive_list() noexcept = default;
+  intrusive_list(const intrusive_list&) = delete;
+  intrusive_list& operator=(const intrusive_list&) = delete;
+
+  [[nodiscard]] bool empty() const noexcept { return end_.next == &end_; }
+  [[nodiscard]] bool has_one() const noexcept { return !empty() && end_.next == end_.prev; }
+
+  /// The first object; nullptr if there is none.
+  [[nodiscard]] Node* front() noexcept { return empty() ? nullptr : &Node::of_link(*end_.next); }
+
+  void push_back(Node& node) noexcept { insert_before(end_, Node::link_of(node)); }
+  void push_front(Node& node) noexcept { insert_before(*end_.next, Node::link_of(node)); }
+
+  /// Takes an object out of whichever list it is in.
+  static void erase(Node& node) noexcept
+  {
+    list_link& link = Node::link_of(node);
+    link.prev->next = link.next;
+    link.next->prev = link.prev;
+  }
+
+  /// Takes out the first object, and returns it; nullptr if there is none.
+  [[nodiscard]] Node* pop_front() noexcept
+  {
+    Node* const node = front();
+    if (node) erase(*node);
+    return node;
+  }
+
+  /// Calls `f(node)` for each object, which must not take any out.
+  template <class Function>
+  void for_each(Function f)
+  {
+    for (list_link* link = end_.next; link != &end_; link = link->next) f(Node::of_link(*link));
+  }
+
+  /// Lets go of all objects, without a look at them.
+  void clear() noexcept { end_ = {&end_, &end_}; }
+
+  /// Takes over everything in `other`, behind what is here.
+  void splice_back(intrusive_list& other) noexcept
+  {
+    if (other.empty()) return;
+    other.end_.next->prev = end_.prev;
+    other.end_.prev->next = &end_;
+    end_.prev->next = other.end_.next;
+    end_.prev = other.end_.prev;
+    other.clear();
+  }
+
+private:
+  static void insert_before(list_link& place, list_link& link) noexcept
+  {
+    link = {&place, place.prev};
+    place.prev->next = &link;
+    place.prev = &link;
+  }
+
+  list_link end_{&end_, &end_};
+};
+
+}  // namespace asio_wheel::detail

@@ -1,0 +1,38 @@
+// L0 ground: the unit in which the wheel counts time.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+namespace asio_wheel::detail {
+
+/// A point on the wheel's own time line, counted in ticks since the wheel was made.
+///
+/// A strong type: it orders and compares, and does nothing else by accident. How long a tick
+/// lasts is known only to `tick_scale`, two floors up.
+enum class tick : std::uint64_t {};
+
+[[nodiscard]] constexpr std::uint64_t count(tick t) noexcept
+{
+  return static_cast<std::uint64_t>(t);
+}
+
+/// The tick of a wait that does not expire.
+inline constexpr tick never{std::numeric_limits<std::uint64_t>::max() - 1};
+
+/// No tick at all, above all others. What std::optional would say, in a register.
+inline constexpr tick no_tick{count(never) + 1};
+
+/// Adds without wrapping: whatever lies beyond the last tick is `never`.
+[[nodiscard]] constexpr tick operator+(tick t, std::uint64_t n) noexcept
+{
+  return n < count(never) - count(t) ? tick{count(t) + n} : never;
+}
+
+/// The first tick of the aligned span of 2^bits ticks that `t` lies in.
+[[nodiscard]] constexpr tick span_begin(tick t, unsigned bits) noexcept
+{
+  return bits < 64 ? tick{(count(t) >> bits) << bits} : tick{};
+}
+
+}  // namespace asio_wheel::detail

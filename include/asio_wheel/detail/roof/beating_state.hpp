@@ -1,0 +1,40 @@
+// L3 roof: what a heartbeat consists of, but for its executor.
+#pragma once
+
+#include <asio_wheel/detail/ground/export.hpp>
+#include <asio_wheel/detail/service/lazy_state.hpp>
+#include <asio_wheel/detail/service/wheel_clock.hpp>
+#include <asio_wheel/heartbeat_options.hpp>
+
+#include <atomic>
+
+namespace asio_wheel::detail {
+
+/// The waits of a `basic_heartbeat`, and what their deadline is made of. A wait that is to report
+/// peer_lost ends with timed_out.
+class ASIO_WHEEL_EXPORT beating_state final : public lazy_state {
+public:
+  beating_state(wheel_core& c, const heartbeat_options& options);
+  beating_state(beating_state&& other) noexcept;
+  beating_state& operator=(beating_state&& other) noexcept;
+  ~beating_state() { cancel(); }
+
+  void sent() noexcept;
+  void received() noexcept;
+  [[nodiscard]] const heartbeat_options& options() const noexcept { return options_; }
+
+private:
+  [[nodiscard]] time_point deadline() const noexcept override;
+  [[nodiscard]] wait_outcome expire(time_point now) noexcept override;
+
+  [[nodiscard]] time_point lost_at() const noexcept;
+
+  // What sent() and received() need, in one cache line.
+  alignas(32) const wheel_clock* clock_;
+  std::atomic<time_point> sent_;
+  std::atomic<time_point> received_;
+  std::atomic<time_point> reported_;  ///< when the latest event was
+  heartbeat_options options_;
+};
+
+}  // namespace asio_wheel::detail

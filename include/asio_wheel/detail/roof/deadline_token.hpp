@@ -1,0 +1,240 @@
+// L3 roof: what cancel_after and timeout_after have in common: tokens that add a deadline.
+#pragma once
+
+#include <asio_wheel/detail/roof/default_token.hpp>
+#include <asio_wheel/detail/roof/limited_operation.hpp>
+#include <asio_wheel/asio.hpp>
+#include <asio_wheel/detail/service/deadline_wait.hpp>
+#include <asio_wheel/wheel_timer_service.hpp>
+#include <asio_wheel/use_wheel.hpp>
+
+#include <boost/asio/associated_executor.hpp>
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/cancellation_type.hpp>
+#include <boost/asio/deferred.hpp>
+
+#include <concepts>
+#include <type_traits>
+#include <utility>
+
+namespace asio_wheel::detail {
+
+/// When an operation is to be cancelled, and how. `Time` is a duration or a time_point.
+template <class Time>
+struct deadline_terms {
+  Time when;
+  asio::cancellation_type_t type;
+  wheel_timer_service* wheel;  ///< null: that of the operation's executor
+};
+
+/// A completion token with a deadline for the operation it is given to.
+template <class Token, class Time, deadline_report Report>
+struct deadline_token {
+  Token token;
+  deadline_terms<Time> terms;
+};
+
+/// The same with the operation's own default token. Called with a token, it adds the deadline to
+/// that one.
+template <class Time, deadline_report Report>
+struct partial_deadline_token {
+  deadline_terms<Time> terms;
+
+  template <class Token>
+  [[nodiscard]] deadline_token<std::decay_t<Token>, Time, Report> operator()(Token&& token) const
+  {
+    return {std::forward<Token>(token), terms};
+  }
+};
+
+template <class T>
+inline constexpr bool is_deadline_token = false;
+template <class Token, class Time, deadline_report Report>
+inline constexpr bool is_deadline_token<deadline_token<Token, Time, Report>> = true;
+template <class Time, deadline_report Report>
+inline constexpr bool is_deadline_token<partial_deadline_token<Time, Report>> = true;
+
+/// A function that takes a completion token. Asio's deferred operations have an operator of
+/// their own.
+template <class Operation, class Token>
+concept operation_to_pipe = is_deadline_token<std::remove_cvref_t<Token>> &&
+                            !asio::is_deferred<std::remove_cvref_t<Operation>>::value &&
+                            std::invocable<Operation, Token>;
+
+/// Starts an operation with a deadline, or makes one with a deadline if that is what the token
+/// asks for: `operation | cancel_after(5s)`.
+template <class Operation, class Token>
+  requires operation_to_pipe<Operation, Token>
+auto operator|(Operation&& operation, Token&& token)
+{
+  return std::forward<Operation>(operation)(std::forward<Token>(token));
+}
+
+/// The type of cancel_after and its kin: functions of a time, with or without a wheel before it,
+/// a type of cancellation and a token behind it. As an object it is not mixed up with Asio's
+/// functions of the same name.
+template <class Time, deadline_report Report>
+class deadline_adapter {
+  template <class Token>
+  using with = deadline_token<std::decay_t<Token>, Time, Report>;
+  using partial = partial_deadline_token<Time, Report>;
+  using cancellation = asio::cancellation_type;
+
+public:
+  [[nodiscard]] partial operator()(Time when, cancellation type = cancellation::terminal) const
+  {
+    return {{when, type, nullptr}};
+  }
+  [[nodiscard]] partial operator()(wheel_timer_service& wheel, Time when,
+                                   cancellation type = cancellation::terminal) const
+  {
+    return {{when, type, &wheel}};
+  }
+  template <class Token>
+  [[nodiscard]] with<Token> operator()(Time when, Token&& token) const
+  {
+    return (*this)(when)(std::forward<Token>(token));
+  }
+  template <class Token>
+  [[nodiscard]] with<Token> operator()(Time when, cancellation type, Token&& token) const
+  {
+    return (*this)(when, type)(std::forward<Token>(token));
+  }
+  template <class Token>
+  [[nodiscard]] with<Token> operator()(wheel_timer_service& wheel, Time when, Token&& token) const
+  {
+    return (*this)(wheel, when)(std::forward<Token>(token));
+  }
+  template <class Token>
+  [[nodiscard]] with<Token> operator()(wheel_timer_service& wheel, Time when, cancellation type,
+                                       Token&& token) const
+  {
+    return (*this)(wheel, when, type)(std::forward<Token>(token));
+  }
+};
+
+/// An initiation's executor, if it has one.
+template <class Initiation>
+concept has_executor = requires(const Initiation& i)
+{
+  typename Initiation::executor_type;
+  {i.get_executor()};
+};
+
+template <class Initiation>
+struct initiation_base {
+  Initiation initiation;
+
+  static constexpr no_executor fallback() noexcept { return {}; }
+};
+template <has_executor Initiation>
+struct initiation_base<Initiation> {
+  using executor_type = typename Initiation::executor_type;
+
+  Initiation initiation;
+
+  [[nodiscard]] decltype(auto) get_executor() const noexcept { return initiation.get_executor(); }
+  [[nodiscard]] decltype(auto) fallback() const noexcept { return get_executor(); }
+};
+
+/// Initiates an operation with a handler that has a deadline.
+template <class Initiation, class Time, deadline_report Report, class... Signatures>
+struct initiate_with_deadline : initiation_base<Initiation> {
+  deadline_terms<Time> terms;
+
+  template <class Handler, class... Args>
+  void operator()(Handler&& handler, Args&&... args) &&
+  {
+    launch(std::move(this->initiation), std::forward<Handler>(handler),
+           std::forward<Args>(args)...);
+  }
+  template <class Handler, class... Args>
+  void operator()(Handler&& handler, Args&&... args) const&
+  {
+    launch(this->initiation, std::forward<Handler>(handler), std::forward<Args>(args)...);
+  }
+
+private:
+  template <class I, class Handler, class... Args>
+  void launch(I&& i, Handler&& handler, Args&&... args) const
+  {
+    const auto& fallback = this->fallback();
+    using operation =
+      limited_operation<std::decay_t<Handler>, std::decay_t<decltype(fallback)>, Signatures...>;
+
+    wheel_core& c = detail::core_of(wheel_for(handler));
+    const tick when = deadline_wait::prepare(c, terms.when);
+    operation& op =
+      operation::make(std::forward<Handler>(handler), fallback, c, when, terms.type, Report);
+    try {
+      // Gone by the time of the catch, so that the operation is known not to go on.
+      std::forward<I>(i)(deadline_handler<operation>(op), std::forward<Args>(args)...);
+    } catch (...) {
+      op.initiated(when);
+      throw;
+    }
+    op.initiated(when);
+  }
+
+  template <class Handler>
+  [[nodiscard]] wheel_timer_service& wheel_for([[maybe_unused]] const Handler& handler) const
+  {
+    using associated = asio::associated_executor_t<Handler, no_executor>;
+    if (terms.wheel) return *terms.wheel;
+    if constexpr (has_executor<Initiation>)
+      return use_wheel(this->get_executor());
+    else if constexpr (!std::is_same_v<associated, no_executor>)
+      return use_wheel(asio::get_associated_executor(handler, no_executor{}));
+    else
+      fail_without_wheel();
+  }
+};
+
+/// `Token`, as constant and as movable as the token of type `Raw` that it is in.
+template <class Token, class Raw>
+using inner_token =
+  std::conditional_t<std::is_const_v<std::remove_reference_t<Raw>>, const Token,
+                     std::conditional_t<std::is_lvalue_reference_v<Raw>, Token&, Token>>;
+
+}  // namespace asio_wheel::detail
+
+template <class Token, class Time, asio_wheel::detail::deadline_report Report, class... Signatures>
+struct boost::asio::async_result<asio_wheel::detail::deadline_token<Token, Time, Report>, Signatures...>
+  : async_result<Token, Signatures...> {
+  static_assert(Report == asio_wheel::detail::deadline_report::aborted ||
+                  (asio_wheel::detail::reports_error<Signatures> && ...),
+                "timeout_after and timeout_at need an operation that completes with an "
+                "error_code first, to put timed_out there; cancel_after and cancel_at do not");
+
+  template <class Initiation>
+  using initiation =
+    asio_wheel::detail::initiate_with_deadline<std::decay_t<Initiation>, Time, Report, Signatures...>;
+
+  template <class Initiation, class Raw, class... Args>
+  static auto initiate(Initiation&& i, Raw&& token, Args&&... args)
+    -> decltype(async_initiate<asio_wheel::detail::inner_token<Token, Raw>, Signatures...>(
+      std::declval<initiation<Initiation>>(), token.token, std::forward<Args>(args)...))
+  {
+    return async_initiate<asio_wheel::detail::inner_token<Token, Raw>, Signatures...>(
+      initiation<Initiation>{{std::forward<Initiation>(i)}, token.terms}, token.token,
+      std::forward<Args>(args)...);
+  }
+};
+
+template <class Time, asio_wheel::detail::deadline_report Report, class... Signatures>
+struct boost::asio::async_result<asio_wheel::detail::partial_deadline_token<Time, Report>, Signatures...> {
+  template <class Initiation>
+  using full = asio_wheel::detail::deadline_token<
+    asio_wheel::detail::default_token_for<associated_executor_t<std::decay_t<Initiation>>>, Time, Report>;
+
+  template <class Initiation, class Raw, class... Args>
+  static auto initiate(Initiation&& i, Raw&& token, Args&&... args)
+    -> decltype(async_initiate<full<Initiation>, Signatures...>(std::forward<Initiation>(i),
+                                                                std::declval<full<Initiation>&>(),
+                                                                std::forward<Args>(args)...))
+  {
+    full<Initiation> t{{}, token.terms};
+    return async_initiate<full<Initiation>, Signatures...>(std::forward<Initiation>(i), t,
+                                                           std::forward<Args>(args)...);
+  }
+};

@@ -1,0 +1,19 @@
+// L3 roof: the completion token of an operation that is given none.
+#pragma once
+
+#include <asio_wheel/asio.hpp>
+
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/deferred.hpp>
+
+#include <type_traits>
+
+namespace asio_wheel::detail {
+
+/// The completion token that `Executor` asks for, or asio::deferred if it has no opinion.
+template <class Executor>
+using default_token_for =
+  std::conditional_t<std::is_void_v<typename asio::default_completion_token<Executor>::type>,
+                     asio::deferred_t, typename asio::default_completion_token<Executor>::type>;
+
+}  // namespace asio_wheel::detail

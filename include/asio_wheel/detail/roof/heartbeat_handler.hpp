@@ -1,0 +1,42 @@
+// L3 roof: the handler of an async_next(), as a wait calls it.
+#pragma once
+
+#include <asio_wheel/asio.hpp>
+#include <asio_wheel/heartbeat_options.hpp>
+
+#include <boost/asio/associator.hpp>
+
+#include <utility>
+
+namespace asio_wheel::detail {
+
+/// Tells a loss from a ping: the wait of a peer that is lost ends with timed_out.
+template <class Handler>
+struct heartbeat_handler {
+  void operator()(const error_code& ec)
+  {
+    if (ec == asio::error::timed_out)
+      std::move(handler)(error_code{}, heartbeat_event::peer_lost);
+    else
+      std::move(handler)(ec, heartbeat_event::send_ping);
+  }
+
+  Handler handler;
+};
+
+}  // namespace asio_wheel::detail
+
+/// What is associated with the handler is associated with what stands for it.
+template <template <class, class> class Associator, class Handler, class DefaultCandidate>
+struct boost::asio::associator<Associator, asio_wheel::detail::heartbeat_handler<Handler>, DefaultCandidate>
+  : Associator<Handler, DefaultCandidate> {
+  static auto get(const asio_wheel::detail::heartbeat_handler<Handler>& h) noexcept
+  {
+    return Associator<Handler, DefaultCandidate>::get(h.handler);
+  }
+  static auto get(const asio_wheel::detail::heartbeat_handler<Handler>& h,
+                  const DefaultCandidate& c) noexcept
+  {
+    return Associator<Handler, DefaultCandidate>::get(h.handler, c);
+  }
+};

@@ -1,0 +1,79 @@
+// L3 roof: who gets which tick of an interval.
+#pragma once
+
+#include <asio_wheel/asio.hpp>
+#include <asio_wheel/detail/ground/export.hpp>
+#include <asio_wheel/detail/service/core.hpp>
+#include <asio_wheel/missed_tick.hpp>
+#include <asio_wheel/wheel_timer.hpp>
+#include <asio_wheel/wheel_timer_service.hpp>
+
+#include <boost/smart_ptr/intrusive_ptr.hpp>
+#include <boost/smart_ptr/intrusive_ref_counter.hpp>
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+namespace asio_wheel::detail {
+
+/// What a `basic_wheel_interval` is, but for its executor. Counted by it and by every pending
+/// async_tick, so that these may outlive it.
+///
+/// All who wait for a tick wait on one timer. The first who finds its expiry passed **takes** the
+/// tick, and sets the timer to the next one. That turns out the others, with operation_aborted. They
+/// take the next tick if that is due as well, and otherwise part in the one that was just taken.
+///
+/// So each change of the timer begins another **epoch**. A wait that ends with operation_aborted in
+/// a later epoch than it began in was turned out: by a take, by a reset, after which it is started
+/// again, or by a cancel, which ends it.
+class ASIO_WHEEL_EXPORT interval_schedule : public boost::intrusive_ref_counter<interval_schedule> {
+public:
+  using epoch = std::uint64_t;
+
+  /// Throws std::invalid_argument if the period is not more than zero.
+  interval_schedule(wheel_timer_service& wheel, time_point first, duration period,
+                    missed_tick missed);
+
+  [[nodiscard]] duration period() const noexcept { return period_; }
+  void cancel() noexcept;
+  void reset() noexcept;
+
+  /// Ends all ticks, those that are started later too.
+  void close() noexcept;
+
+  [[nodiscard]] epoch current_epoch() const noexcept;
+
+  /// Waits for the next tick. `began`, from current_epoch() or take(), is what take() is to be told
+  /// afterwards.
+  template <class Handler>
+  void wait(Handler& handler, epoch began)
+  {
+    timer_.async_wait(std::move(handler));
+    turn_out_since(began);
+  }
+
+  /// How an async_tick goes on whose wait began in `began` and ended with `ec`: it completes with
+  /// `ec` and the tick returned; or waits again, with the new `began`, if none is.
+  [[nodiscard]] std::optional<time_point> take(error_code& ec, epoch& began);
+
+private:
+  void set_next(time_point t) noexcept;
+  void turn_out_since(epoch began) noexcept;
+
+  const boost::intrusive_ptr<wheel_core> core_;
+  const duration period_;
+  const missed_tick missed_;
+  wheel_timer timer_;
+
+  mutable std::mutex mutex_;  ///< guards all below, and that the timer expires at `next_`
+  time_point next_;
+  time_point taken_;            ///< the latest tick that was taken
+  epoch taken_until_ = 0;       ///< waits that began before this epoch take part in it
+  epoch epoch_ = 0;
+  epoch cancelled_ = 0;  ///< waits that began before this epoch are to end
+  bool closed_ = false;
+};
+
+}  // namespace asio_wheel::detail

@@ -1,0 +1,326 @@
+// L3 roof: an operation with a deadline, from its initiation to the call of its handler.
+#pragma once
+
+#include <asio_wheel/asio.hpp>
+#include <asio_wheel/detail/service/completion_result.hpp>
+#include <asio_wheel/detail/service/deadline_wait.hpp>
+#include <asio_wheel/detail/service/embedded_signal.hpp>
+#include <asio_wheel/detail/service/wait_handler.hpp>
+
+#include <boost/asio/associated_allocator.hpp>
+#include <boost/asio/associated_cancellation_slot.hpp>
+#include <boost/asio/associated_executor.hpp>
+#include <boost/asio/associator.hpp>
+#include <boost/asio/dispatch.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
+
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+namespace asio_wheel::detail {
+
+/// The state of one operation with a deadline: the user's handler, the deadline and what the
+/// operation proper listens to, in one allocation.
+///
+/// `Fallback` is the executor of a handler without one, or no_executor.
+template <class Handler, class Fallback, class... Signatures>
+class limited_operation final : public deadline_wait {
+public:
+  using handler_type = Handler;
+
+  /// Takes over the handler. Throws what its allocator and its move throw.
+  template <class H>
+  static limited_operation& make(H&& handler, const Fallback& fallback, wheel_core& c, tick when,
+                                 asio::cancellation_type_t type, deadline_report report)
+  {
+    owner memory(handler);
+    auto* const op = ::new (memory.memory())
+      limited_operation(std::forward<H>(handler), fallback, c, when, terms{type, report});
+    memory.release();
+    op->listen();
+    return *op;
+  }
+
+  [[nodiscard]] const Handler& handler() const noexcept { return handler_; }
+
+  /// To be called once the operation has been initiated, or could not be.
+  void initiated(tick when)
+  {
+    if (!start(when)) finish_elsewhere();
+  }
+
+  /// The operation has completed.
+  template <class... Args>
+  void complete(Args&&... args)
+  {
+    driver_notice later;
+    if (!end_operation(later)) return leave_behind(later, std::forward<Args>(args)...);
+    if (const error_code instead = verdict())
+      call_with_verdict(instead, take_handler(), std::forward<Args>(args)...);
+    else
+      take_handler()(std::forward<Args>(args)...);
+  }
+
+  /// The operation was destroyed.
+  void abandon() noexcept
+  {
+    driver_notice later;
+    if (leave_result(later)) destroy();
+  }
+
+private:
+  using owner = op_owner<limited_operation, Handler>;
+
+  static constexpr bool has_executor =
+    !std::is_same_v<asio::associated_executor_t<Handler, no_executor>, no_executor>;
+  using fallback_type = std::conditional_t<has_executor, no_executor, Fallback>;
+  using executor_type = asio::associated_executor_t<Handler, fallback_type>;
+  static constexpr bool runs_anywhere = std::is_same_v<executor_type, no_executor>;
+
+  /// The deadline on its way through the handler's executor, which may drop it.
+  class errand {
+  public:
+    explicit errand(std::unique_ptr<flight> f) noexcept : flight_(std::move(f)) {}
+
+    void operator()()
+    {
+      wait_outcome outcome{};
+      deadline_wait* const op = std::exchange(flight_, nullptr)->arrive(outcome);
+      if (op) static_cast<limited_operation&>(*op).fire(outcome);
+    }
+
+  private:
+    std::unique_ptr<flight> flight_;
+  };
+
+  /// A result on its way through the handler's executor, which may drop it.
+  class result_errand {
+  public:
+    explicit result_errand(limited_operation& op) noexcept : op_(&op) {}
+    result_errand(result_errand&& other) noexcept : op_(std::exchange(other.op_, nullptr)) {}
+    result_errand& operator=(result_errand&&) = delete;
+    ~result_errand()
+    {
+      if (op_) op_->destroy();
+    }
+    void operator()() { std::exchange(op_, nullptr)->deliver(); }
+
+  private:
+    limited_operation* op_;
+  };
+
+  /// The end of a hold where the handler must not be called from.
+  struct let_go {
+    limited_operation& op;
+
+    ~let_go()
+    {
+      if (op.release()) op.finish_elsewhere();
+    }
+  };
+
+  /// What passes on a cancellation from the slot of the user's handler.
+  class forward : public slot_link {
+  public:
+    void operator()(asio::cancellation_type_t type)
+    {
+      if (deadline_wait* const op = deadline_wait::hold(*this, type)) {
+        const let_go then{static_cast<limited_operation&>(*op)};
+        op->signal().emit(type);
+      }
+    }
+  };
+
+  template <class H>
+  limited_operation(H&& handler, const Fallback& fallback, wheel_core& c, tick when, terms t)
+    : deadline_wait(&limited_operation::do_end, c, when, t, !runs_anywhere),
+      handler_(std::forward<H>(handler)),
+      fallback_(to_fallback(fallback))
+  {}
+
+  static fallback_type to_fallback(const Fallback& fallback) noexcept
+  {
+    if constexpr (has_executor)
+      return {};
+    else
+      return fallback;
+  }
+
+  [[nodiscard]] executor_type executor() const noexcept
+  {
+    return asio::get_associated_executor(handler_, fallback_);
+  }
+
+  void listen()
+  {
+    if constexpr (has_slot<Handler>) {
+      auto slot = asio::get_associated_cancellation_slot(handler_, no_slot{});
+      if (!slot.is_connected()) return;
+      try {
+        tie(slot.template emplace<forward>());
+      } catch (...) {
+        destroy();
+        throw;
+      }
+    }
+  }
+
+  // The deadline's side.
+
+  /// The deadline has come, or was cancelled or refused. It is never destroyed from here: that is
+  /// the operation's affair.
+  static void do_end(wait_op& base, home&, wait_outcome outcome,
+                     [[maybe_unused]] time_point taken_up)
+  {
+    auto& self = static_cast<limited_operation&>(base);
+    if constexpr (!runs_anywhere) {
+      const executor_type ex = self.executor();
+      if (!is_native(ex, self.core().executor()))
+        return self.send(taken_up, [&ex](auto f) { asio::post(ex, errand(std::move(f))); });
+      outcome = self.begin_here(taken_up);
+    }
+    self.fire(outcome);
+  }
+
+  /// Cancels the operation if it still goes on, on the handler's executor.
+  void fire(wait_outcome outcome)
+  {
+    if (begin_firing(outcome)) {
+      try {
+        signal().emit(type());
+      } catch (...) {
+        const let_go now{*this};
+        throw;
+      }
+    }
+    if (release()) finish();
+  }
+
+  // The end, for who has the state to himself.
+
+  /// The operation has completed while there is a holder.
+  template <class... Args>
+  void leave_behind(driver_notice& later, Args&&... args)
+  {
+    try {
+      result_.store(std::forward<Args>(args)...);
+      work_.emplace(executor());
+    } catch (...) {
+      result_ = {};
+      if (leave_result(later)) destroy();
+      throw;
+    }
+    if (leave_result(later)) finish();
+  }
+
+  void finish()
+  {
+    if (result_.empty())
+      destroy();
+    else
+      deliver();
+  }
+
+  void finish_elsewhere() noexcept
+  {
+    if (result_.empty()) return destroy();
+    result_errand r(*this);
+    try {
+      if constexpr (runs_anywhere)
+        core().native().post(std::move(r));
+      else
+        asio::post(executor(), std::move(r));
+    } catch (...) {
+      // Without memory to be posted in, the result is lost with the operation.
+    }
+  }
+
+  void deliver()
+  {
+    const error_code instead = verdict();
+    [[maybe_unused]] const auto work_until_called = std::move(work_);
+    result_.deliver([&](auto&&... values) {
+      call_with_verdict(instead, take_handler(), std::move(values)...);
+    });
+  }
+
+  void destroy() noexcept { [[maybe_unused]] const Handler h = take_handler(); }
+
+  /// Destroys the state and frees its memory, which the call may well need for the next operation.
+  /// Nor may it outlive the handler, which may own what the allocator draws on.
+  [[nodiscard]] Handler take_handler()
+  {
+    const auto core_meanwhile = take_core();
+    const owner memory(handler_, *this);
+    return std::move(handler_);
+  }
+
+  Handler handler_;
+  [[no_unique_address]] fallback_type fallback_;
+  completion_result<Signatures...> result_;           ///< left behind for the last holder
+  std::optional<executor_work<executor_type>> work_;  ///< for as long as there is a result
+};
+
+/// What the operation proper completes: the owner of the state. It has the user's handler's
+/// executor and allocator, and a cancellation slot of its own.
+template <class Operation>
+class deadline_handler {
+public:
+  using cancellation_slot_type = embedded_slot;
+
+  explicit deadline_handler(Operation& op) noexcept : op_(&op) {}
+  /// One that was moved from is asked for its allocator all the same, when an initiation fails. So
+  /// it still points to the state, which the initiating function keeps until then.
+  deadline_handler(deadline_handler&& other) noexcept
+    : op_(other.op_),
+      is_owner_(std::exchange(other.is_owner_, false))
+  {}
+  deadline_handler& operator=(deadline_handler&&) = delete;
+  ~deadline_handler()
+  {
+    if (is_owner_) op_->abandon();
+  }
+
+  [[nodiscard]] cancellation_slot_type get_cancellation_slot() const noexcept
+  {
+    return cancellation_slot_type(op_->signal());
+  }
+
+  [[nodiscard]] const typename Operation::handler_type& inner() const noexcept
+  {
+    return op_->handler();
+  }
+
+  template <class... Args>
+  void operator()(Args&&... args)
+  {
+    is_owner_ = false;
+    op_->complete(std::forward<Args>(args)...);
+  }
+
+private:
+  Operation* op_;
+  bool is_owner_ = true;
+};
+
+}  // namespace asio_wheel::detail
+
+template <template <class, class> class Associator, class Operation, class DefaultCandidate>
+struct boost::asio::associator<Associator, asio_wheel::detail::deadline_handler<Operation>,
+                               DefaultCandidate>
+  : Associator<typename Operation::handler_type, DefaultCandidate> {
+  static auto get(const asio_wheel::detail::deadline_handler<Operation>& h) noexcept
+  {
+    return Associator<typename Operation::handler_type, DefaultCandidate>::get(h.inner());
+  }
+  static auto get(const asio_wheel::detail::deadline_handler<Operation>& h,
+                  const DefaultCandidate& fallback) noexcept
+    -> decltype(Associator<typename Operation::handler_type, DefaultCandidate>::get(h.inner(),
+                                                                                    fallback))
+  {
+    return Associator<typename Operation::handler_type, DefaultCandidate>::get(h.inner(), fallback);
+  }
+};

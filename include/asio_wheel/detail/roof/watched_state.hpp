@@ -1,0 +1,38 @@
+// L3 roof: what a watchdog consists of, but for its executor.
+#pragma once
+
+#include <asio_wheel/detail/ground/export.hpp>
+#include <asio_wheel/detail/service/lazy_state.hpp>
+#include <asio_wheel/detail/service/wheel_clock.hpp>
+
+#include <atomic>
+
+namespace asio_wheel::detail {
+
+/// The waits of a `basic_wheel_watchdog`, and what their deadline is made of.
+class ASIO_WHEEL_EXPORT watched_state final : public lazy_state {
+public:
+  watched_state(wheel_core& c, duration timeout);
+  watched_state(watched_state&& other) noexcept;
+  watched_state& operator=(watched_state&& other) noexcept;
+  ~watched_state() { cancel(); }
+
+  void touch() noexcept;
+
+  [[nodiscard]] duration timeout() const noexcept
+  {
+    return timeout_.load(std::memory_order_relaxed);
+  }
+  void set_timeout(duration timeout);
+
+private:
+  [[nodiscard]] time_point deadline() const noexcept override;
+  [[nodiscard]] wait_outcome expire(time_point now) noexcept override;
+
+  // What a touch needs, in one cache line.
+  alignas(16) const wheel_clock* clock_;
+  std::atomic<time_point> touched_;
+  std::atomic<duration> timeout_;
+};
+
+}  // namespace asio_wheel::detail

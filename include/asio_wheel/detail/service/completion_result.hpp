@@ -1,0 +1,106 @@
+// L2 service: what an operation completed with, kept until its handler can be called.
+#pragma once
+
+#include <asio_wheel/asio.hpp>
+
+#include <cstddef>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace asio_wheel::detail {
+
+/// The arguments of a completion signature, by value.
+template <class Signature>
+struct signature_values;
+template <class R, class... Args>
+struct signature_values<R(Args...)> {
+  using type = std::tuple<std::decay_t<Args>...>;
+};
+template <class R, class... Args>
+struct signature_values<R(Args...) noexcept> {
+  using type = std::tuple<std::decay_t<Args>...>;
+};
+template <class Signature>
+using signature_values_t = typename signature_values<Signature>::type;
+
+template <class Values>
+inline constexpr bool begins_with_error = false;
+template <class... Rest>
+inline constexpr bool begins_with_error<std::tuple<error_code, Rest...>> = true;
+
+/// A completion signature whose first argument is an error_code.
+template <class Signature>
+concept reports_error = begins_with_error<signature_values_t<Signature>>;
+
+/// Calls a handler, with `verdict` in the place of operation_aborted, if there is one.
+template <class Handler, class... Args>
+void call_with_verdict(const error_code& verdict, Handler&& handler, Args&&... args)
+{
+  const auto judge = [&verdict]<class Arg>(Arg&& arg) -> decltype(auto) {
+    if constexpr (std::is_same_v<std::decay_t<Arg>, error_code>)
+      return verdict && arg == asio::error::operation_aborted ? verdict : error_code(arg);
+    else
+      return std::forward<Arg>(arg);
+  };
+  const auto call = [&]<class First, class... Rest>(First&& first, Rest&&... rest) {
+    std::forward<Handler>(handler)(judge(std::forward<First>(first)), std::forward<Rest>(rest)...);
+  };
+  if constexpr (sizeof...(Args) == 0)
+    std::forward<Handler>(handler)();
+  else
+    call(std::forward<Args>(args)...);
+}
+
+/// Room for the arguments of any one of the signatures.
+template <class... Signatures>
+class completion_result {
+public:
+  [[nodiscard]] bool empty() const noexcept { return values_.index() == 0; }
+
+  template <class... Args>
+  void store(Args&&... args)
+  {
+    constexpr std::size_t i = index_of<Args...>();
+    static_assert(i < sizeof...(Signatures),
+                  "the operation completes with arguments that fit none of its signatures");
+    values_.template emplace<i + 1>(std::forward<Args>(args)...);
+  }
+
+  /// Calls `call` with the arguments, moved out: by then nothing here is needed any more.
+  /// Requires that this is not empty.
+  template <class Call>
+  void deliver(Call call)
+  {
+    const auto pass_on = [&]<class Values>(Values& values) {
+      if constexpr (!std::is_same_v<Values, std::monostate>) {
+        Values kept(std::move(values));
+        std::apply(call, std::move(kept));
+      }
+    };
+    std::visit(pass_on, values_);
+  }
+
+private:
+  template <class Values, class... Args>
+  static constexpr bool fits = [] {
+    if constexpr (std::tuple_size_v<Values> == sizeof...(Args))
+      return std::is_constructible_v<Values, Args...>;
+    else
+      return false;
+  }();
+
+  /// The first signature that takes such arguments.
+  template <class... Args>
+  static constexpr std::size_t index_of()
+  {
+    std::size_t i = 0;
+    const bool found = ((fits<signature_values_t<Signatures>, Args...> || (++i, false)) || ...);
+    return found ? i : sizeof...(Signatures);
+  }
+
+  std::variant<std::monostate, signature_values_t<Signatures>...> values_;
+};
+
+}  // namespace asio_wheel::detail

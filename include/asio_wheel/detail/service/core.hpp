@@ -1,0 +1,253 @@
+// L2 service: the shards of one wheel, and how their waits get to their handlers.
+#pragma once
+
+#include <asio_wheel/detail/ground/export.hpp>
+#include <asio_wheel/detail/service/delivery.hpp>
+#include <asio_wheel/detail/service/driver.hpp>
+#include <asio_wheel/detail/service/due_batch.hpp>
+#include <asio_wheel/detail/service/native_executor.hpp>
+#include <asio_wheel/detail/service/shard.hpp>
+#include <asio_wheel/detail/service/wheel_clock.hpp>
+#include <asio_wheel/wheel_options.hpp>
+#include <asio_wheel/wheel_stats.hpp>
+
+#include <boost/smart_ptr/intrusive_ptr.hpp>
+#include <boost/smart_ptr/intrusive_ref_counter.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace asio_wheel::detail {
+
+class wheel_core;
+
+/// A shard as its waits and timers see it: with the way to the core.
+class home final : public shard {
+public:
+  home(wheel_core& c, wheel_geometry geometry, const wheel_clock& clock)
+    : shard(geometry, clock),
+      core_(c)
+  {}
+
+  [[nodiscard]] wheel_core& core() const noexcept { return core_; }
+
+private:
+  friend class wheel_core;
+  friend class section;
+
+  wheel_core& core_;
+  delivery ended_delivery_;  ///< of the waits that have ended
+};
+
+/// A critical section on a home. What it leaves to be done, posting a delivery and telling the
+/// driver about what is needed no longer, is done after the lock is released.
+class section {
+public:
+  explicit section(home& h) noexcept : home_(h) { h.lock(); }
+  section(home& h, std::adopt_lock_t) noexcept : home_(h) {}
+  section(const section&) = delete;
+  section& operator=(const section&) = delete;
+  ~section()
+  {
+    if (unfinished_)
+      finish();
+    else
+      home_.unlock();
+  }
+
+  [[nodiscard]] home& at() const noexcept { return home_; }
+
+  // As the functions of the shard.
+
+  template <class... Args>
+  std::size_t cancel(Args&&... args) noexcept
+  {
+    return count(home_.cancel(std::forward<Args>(args)...));
+  }
+  std::size_t cancel_one(timer_wait_list& waits) noexcept
+  {
+    return count(home_.cancel_one(waits));
+  }
+  std::size_t cancel_all() noexcept { return count(home_.cancel_all()); }
+  void reject(wait_op& op) noexcept
+  {
+    unfinished_ = true;
+    home_.reject(op);
+  }
+  void take_back(wait_op& op) noexcept
+  {
+    unfinished_ = true;
+    home_.take_back(op);
+  }
+
+  /// Destroys a wait that was not filed. At most one in a section.
+  void destroy(wait_op& op) noexcept
+  {
+    unfinished_ = true;
+    destroyed_ = &op;
+  }
+
+private:
+  std::size_t count(std::size_t cancelled) noexcept
+  {
+    cancelled_ += cancelled;
+    unfinished_ |= cancelled != 0;
+    return cancelled;
+  }
+  [[gnu::noinline]] ASIO_WHEEL_EXPORT void finish() noexcept;
+
+  home& home_;
+  bool unfinished_ = false;  ///< something is left to be done
+  wait_op* destroyed_ = nullptr;
+  std::size_t cancelled_ = 0;
+};
+
+/// All the shards of a wheel, the limit to their waits, the driver, and the deliveries that call
+/// handlers. Counted by the service and by every timer, so that a timer may outlive its context: it
+/// then finds the shards closed.
+///
+/// There are two ways to a handler. Waits that are **due** leave the wheels through one batch, in
+/// one order. Waits that have **ended** without that, mostly because they were cancelled, wait in
+/// their shards, so that the threads that cancel them keep out of each other's way.
+class ASIO_WHEEL_EXPORT wheel_core : public boost::intrusive_ref_counter<wheel_core> {
+public:
+  wheel_core(asio::execution_context& context, const asio::any_io_executor& ex,
+       const wheel_options& options);
+  ~wheel_core();  // not in every user's code: what it takes apart is hidden in a shared library
+
+  [[nodiscard]] wheel_core& core() noexcept { return *this; }
+  [[nodiscard]] const wheel_options& options() const noexcept { return options_; }
+  [[nodiscard]] const wheel_clock& clock() const noexcept { return clock_; }
+  [[nodiscard]] const asio::any_io_executor& executor() const noexcept { return executor_; }
+  [[nodiscard]] const native_executor& native() const noexcept { return native_; }
+
+  /// Where this thread starts its waits.
+  [[nodiscard]] home& local() noexcept;
+
+  /// Start a wait; it is the core's from here on.
+  /// Throw what allocating or posting throws, with nothing changed and the wait not taken over.
+  void start(wait_op& op, duration delay);
+  void start(wait_op& op, time_point deadline);
+
+  // A start in its parts, for those who have something to do in the same critical section.
+
+  /// To be called before filing: makes sure of a wake-up for `when`. Throws what posting throws.
+  void prepare(tick when) { driver_.wake_at(when); }
+
+  /// Files the wait, refuses it if there are too many, or destroys it if the shards are closed.
+  /// Whether it was filed. Throws std::bad_alloc, with nothing changed.
+  [[nodiscard]] bool file(section& s, wait_op& op, tick when);
+
+  /// To be called after filing: makes sure of a wake-up once more, in case the one that was
+  /// prepared came before the wait was there.
+  void confirm(tick when) noexcept { driver_.insist_on(when); }
+
+  /// Decides how a wait ends that was sent at `taken_up`, on the handler's executor. Undecided if
+  /// it was filed again.
+  [[nodiscard]] wait_outcome begin(wait_op& op, home& h, time_point taken_up) noexcept;
+
+  /// An executor dropped a wait that was sent: it is unreachable then, and the caller's to destroy.
+  void drop(wait_op& op, home& h) noexcept;
+
+  /// Keeps the core for a deadline that is not filed any more. Requires the lock of its home.
+  void keep_for(wait_op& deadline) noexcept
+  {
+    if (deadline.keeps_core_) return;
+    deadline.keeps_core_ = true;
+    intrusive_ptr_add_ref(this);
+  }
+
+  /// Tells the driver what is not needed any more at `h`, if anything.
+  ASIO_WHEEL_EXPORT static void tell_driver(home& h) noexcept;
+
+  /// Keeps the count that max_pending is compared with.
+  void count_ended(std::size_t n) noexcept
+  {
+    if (options_.max_pending != 0) pending_.fetch_sub(n, std::memory_order_relaxed);
+  }
+
+  std::size_t cancel_all();
+  [[nodiscard]] std::size_t pending() const noexcept;
+  [[nodiscard]] wheel_stats stats() const noexcept;
+
+  // For virtual_time, which takes care that one thread at a time moves a clock that is stopped.
+
+  /// Stops the clock at its present reading. Whether it was running.
+  [[nodiscard]] bool stop_clock() noexcept;
+
+  /// Moves the stopped clock and the wheels to the next time at which a wait is due, and posts its
+  /// delivery. Returns false, and goes no further than `limit`, if that comes first.
+  [[nodiscard]] bool step_clock(time_point limit) noexcept;
+
+  /// Moves the stopped clock to `t`, by which nothing is due that has not expired.
+  void move_clock(time_point t) noexcept { clock_.stop_at(t); }
+
+  /// To be called when the clock will not be moved for a while: makes the pass that was left out
+  /// between its steps.
+  void rest_clock() noexcept { driver_.insist(); }
+
+  /// Lets the clock run. If that takes it back, the wheels go back with it.
+  void start_clock() noexcept;
+
+  /// Lets no new wait in, destroys those there are, and leaves the context alone from then on. May
+  /// be repeated.
+  void close() noexcept;
+
+private:
+  friend class section;
+
+  struct outlook {
+    bool due = false;     ///< there are waits to deliver
+    bool idle = true;     ///< there are no others
+    bool ending = false;  ///< the delivery of others that ended is on its way
+    tick next = never;    ///< to wake up for
+
+    void add(const home& h) noexcept;
+  };
+
+  /// What a delivery is to do next.
+  struct next_wait {
+    wait_op* op = nullptr;  ///< null: nothing
+    home* at = nullptr;
+    wait_outcome outcome = wait_outcome::undecided;
+    time_point taken_up;
+    bool post = false;       ///< first, another delivery is to be posted
+    tick renewed = no_tick;  ///< to be confirmed
+  };
+
+  [[gnu::flatten]] void start(wait_op& op, tick when);
+
+  [[nodiscard]] std::optional<tick> pass();
+  [[nodiscard]] outlook look_ahead() noexcept;
+  [[nodiscard]] outlook advance_shards(tick now) noexcept;
+  void request_due() noexcept;
+  void post_due() noexcept;
+  void deliver_due();
+  [[nodiscard]] next_wait take_due(bool first) noexcept;
+  void post_ended(home& h) noexcept;
+  void deliver_ended(home& h);
+  [[nodiscard]] next_wait take_ended(home& h, bool first) noexcept;
+  void destroy_later(wait_op& op, wait_list& all) noexcept;
+
+  const wheel_options options_;
+  const asio::any_io_executor executor_;
+  const native_executor native_;
+  wheel_clock clock_;
+  std::vector<std::unique_ptr<home>> homes_;
+  std::atomic<std::size_t> pending_{0};  ///< kept only if there is a limit to it
+
+  spin_lock advance_mutex_;  ///< keeps clock and wheels in step; taken before the shards' locks
+
+  mutable spin_lock due_mutex_;  ///< guards the batch; taken before the shards' locks
+  due_batch due_;
+  delivery due_delivery_;
+  std::atomic<int> delivering_{0};  ///< threads that deliver what is due
+
+  driver driver_;
+};
+
+}  // namespace asio_wheel::detail

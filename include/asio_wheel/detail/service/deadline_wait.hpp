@@ -1,0 +1,189 @@
+// L2 service: the wait for an operation's deadline, which is part of the operation's state.
+#pragma once
+
+#include <asio_wheel/asio.hpp>
+#include <asio_wheel/detail/ground/export.hpp>
+#include <asio_wheel/detail/service/cancel_link.hpp>
+#include <asio_wheel/detail/service/core.hpp>
+#include <asio_wheel/detail/service/embedded_signal.hpp>
+#include <asio_wheel/detail/service/op_memory.hpp>
+#include <asio_wheel/detail/service/wait_op.hpp>
+#include <asio_wheel/detail/service/wheel_clock.hpp>
+
+#include <boost/asio/cancellation_type.hpp>
+#include <boost/smart_ptr/intrusive_ptr.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace asio_wheel::detail {
+
+/// How an operation that its deadline cut short says so.
+enum class deadline_report : std::uint8_t {
+  aborted,    ///< as if cancelled: operation_aborted
+  timed_out,  ///< asio::error::timed_out
+};
+
+/// Throws std::logic_error: where to keep a deadline cannot be told.
+[[noreturn]] ASIO_WHEEL_EXPORT void fail_without_wheel();
+
+/// Tells the driver, when it goes, that there may be nothing to wake up for: behind the handler of
+/// an operation that has ended, for by then the next operation has often started, and there is.
+class driver_notice {
+public:
+  driver_notice() = default;
+  driver_notice(const driver_notice&) = delete;
+  driver_notice& operator=(const driver_notice&) = delete;
+  ~driver_notice()
+  {
+    if (home_) wheel_core::tell_driver(*home_);
+  }
+
+  void set(home& h) noexcept { home_ = &h; }
+
+private:
+  home* home_ = nullptr;
+};
+
+/// Base of the state of an operation with a deadline.
+///
+/// The wait lives as any other (wait_op.hpp), but for two things. The memory is the operation's: an
+/// operation that ends takes the wait out, wherever it is, and that is the end of it. And when the
+/// wait begins, it does not end the operation, but cancels it, on the handler's executor: it
+/// **fires**.
+///
+/// Whoever ends the operation calls its handler, at once. Only while some thread is inside the
+/// state, its **holder**, the state has to stay: the function that initiates the operation, and
+/// whoever is passing on a cancellation, from the deadline or from outside. An end that finds one
+/// leaves the result behind, and the last holder to go calls the handler.
+///
+/// On its way to the handler's executor the deadline is a `flight`, in memory of its own. The end of
+/// the operation takes its passenger off, and the flight arrives without.
+///
+/// The deadline is filed when the operation has been initiated: there is something to cancel then.
+/// The lock of the wait's home guards all that is private here.
+class ASIO_WHEEL_EXPORT deadline_wait : public linked<wait_op> {
+public:
+  /// Makes sure of a wake-up, and returns what the deadline is to be filed under. Throw what
+  /// posting throws.
+  [[nodiscard]] static tick prepare(wheel_core& c, duration delay);
+  [[nodiscard]] static tick prepare(wheel_core& c, time_point deadline);
+
+  /// What the operation proper listens to.
+  [[nodiscard]] embedded_signal& signal() noexcept { return signal_; }
+
+  /// The operation behind `link`, for a cancellation of `type` from outside, until its release();
+  /// nullptr if it has ended.
+  [[nodiscard]] static deadline_wait* hold(slot_link& link, asio::cancellation_type_t type) noexcept;
+
+  /// Gives up a hold. Whether the operation has ended, and the state is now the caller's.
+  [[nodiscard]] bool release() noexcept;
+
+protected:
+  /// What is asked of the deadline when it comes.
+  struct terms {
+    asio::cancellation_type_t type;
+    deadline_report report;
+  };
+
+  /// The deadline on its way to the handler's executor.
+  class flight;
+
+  deadline_wait(end_fn f, wheel_core& c, tick when, terms t, bool foreign) noexcept;
+  ~deadline_wait();
+
+  [[nodiscard]] wheel_core& core() const noexcept { return home_->core(); }
+  [[nodiscard]] asio::cancellation_type_t type() const noexcept { return terms_.type; }
+
+  /// Ties the state to the link in the slot of its handler.
+  void tie(slot_link& link) noexcept
+  {
+    set_link(link);
+    link.connect(*home_, *this);
+  }
+
+  /// Files the deadline, unless the operation has ended, or there is none to file. False if the
+  /// state is now the caller's, as with release().
+  ///
+  /// A deadline that is refused fires at once, as one: so does one there is no memory for.
+  [[nodiscard, gnu::flatten]] bool start(tick when) noexcept;
+
+  /// The operation has ended: takes the deadline out. Whether that leaves the state to the caller.
+  [[nodiscard]] bool end_operation(driver_notice& later) noexcept { return leave(false, later); }
+
+  /// The same once the result is in the state: if there are holders, they are to see to the rest.
+  [[nodiscard]] bool leave_result(driver_notice& later) noexcept { return leave(true, later); }
+
+  /// The deadline begins, with that outcome and its holder's count. Whether the operation goes on,
+  /// so that there is anything to cancel.
+  [[nodiscard]] bool begin_firing(wait_outcome outcome) noexcept;
+
+  /// For one that is to be sent (wait_op::end): decides here and now how it ends.
+  [[nodiscard]] wait_outcome begin_here(time_point taken_up) noexcept;
+
+  /// Sends it: `post(flight*)` posts a function that calls flight::arrive() or flight::drop() once.
+  /// If that throws, the deadline stays due, and is sent again.
+  template <class Post>
+  void send(time_point taken_up, Post post);
+
+  /// What to report in place of operation_aborted; success if nothing.
+  [[nodiscard]] const error_code& verdict() const noexcept { return verdict_; }
+
+  /// Keeps the core while the state is being freed.
+  [[nodiscard]] boost::intrusive_ptr<wheel_core> take_core() noexcept;
+
+private:
+  [[nodiscard, gnu::flatten]] bool leave(bool for_good, driver_notice& later) noexcept;
+  void take_off(flight& f) noexcept;
+  void set_sent() noexcept;
+  void take_back() noexcept;
+
+  home* const home_;
+  flight* flight_ = nullptr;
+  const terms terms_;
+  bool ended_ = false;  ///< the last holder is to see to the rest
+  error_code verdict_;
+
+  embedded_signal signal_;
+};
+
+class ASIO_WHEEL_EXPORT deadline_wait::flight {
+public:
+  flight(deadline_wait& passenger, time_point taken_up) noexcept;
+  flight(const flight&) = delete;
+  flight& operator=(const flight&) = delete;
+  ~flight();
+
+  /// On the handler's executor: the deadline, which has begun with `outcome`; nullptr if its
+  /// operation has ended.
+  [[nodiscard]] deadline_wait* arrive(wait_outcome& outcome) noexcept;
+
+  static void* operator new(std::size_t size) { return allocate_op(size, alignof(flight)); }
+  static void operator delete(void* p, std::size_t size) noexcept
+  {
+    deallocate_op(p, size, alignof(flight));
+  }
+
+private:
+  friend class deadline_wait;
+
+  home* const home_;
+  const boost::intrusive_ptr<wheel_core> core_;
+  const time_point taken_up_;
+  deadline_wait* passenger_;
+};
+
+template <class Post>
+void deadline_wait::send(time_point taken_up, Post post)
+{
+  try {
+    post(std::make_unique<flight>(*this, taken_up));
+  } catch (...) {
+    take_back();
+    throw;
+  }
+  set_sent();
+}
+
+}  // namespace asio_wheel::detail

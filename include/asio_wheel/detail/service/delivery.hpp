@@ -1,0 +1,62 @@
+// L2 service: a function that is posted to the context while there is something for it to do.
+#pragma once
+
+#include <asio_wheel/detail/ground/gate.hpp>
+#include <asio_wheel/detail/service/native_executor.hpp>
+#include <asio_wheel/detail/service/task_memory.hpp>
+
+#include <boost/asio/bind_allocator.hpp>
+
+#include <cstddef>
+#include <utility>
+
+namespace asio_wheel::detail {
+
+/// Sees to it that as long as there are waits to be taken, a function that takes them is on its way
+/// through the context's executor, or running and not inside of a handler.
+///
+/// The function takes one wait at a time. Before it calls the handler it asks whether there are
+/// more, and if no other function is on its way, posts one. So whatever the handler does, block or
+/// throw, the next idle thread of the context goes on with the waits behind it.
+///
+/// What is `posted` is guarded by the lock of whoever keeps the waits.
+class delivery {
+public:
+  /// How many handlers one function calls, so that other work of the context gets its turn.
+  static constexpr int length = 64;
+
+  /// There are waits to be taken. Whether post() is to be called, once the lock is released.
+  [[nodiscard]] bool request() noexcept { return !std::exchange(posted_, true); }
+
+  /// The function has been called, or could not be posted.
+  void set_arrived() noexcept { posted_ = false; }
+
+  /// Whether the function is on its way, or is about to be.
+  [[nodiscard]] bool is_requested() const noexcept { return posted_; }
+
+  /// Posts `f`. False if the executor, one that makes its own memory for a function, had none: the
+  /// waits stay, and go with the next request.
+  template <class Function>
+  [[nodiscard]] bool post(const native_executor& native, Function f) noexcept
+  {
+    if (!gate_.enter()) return true;
+    bool posted = true;
+    try {
+      native.post(asio::bind_allocator(task_allocator<std::byte>(memory_), std::move(f)));
+    } catch (...) {
+      posted = false;
+    }
+    gate_.leave();
+    return posted;
+  }
+
+  /// The context is going away: nothing is posted any more.
+  void close() noexcept { gate_.close(); }
+
+private:
+  bool posted_ = false;
+  gate gate_;
+  task_memory memory_;
+};
+
+}  // namespace asio_wheel::detail

@@ -1,0 +1,92 @@
+// L2 service: the strand and the one steady_timer that drive a wheel.
+#pragma once
+
+#include <asio_wheel/detail/ground/gate.hpp>
+#include <asio_wheel/detail/ground/tick.hpp>
+#include <asio_wheel/detail/service/posting_executor.hpp>
+#include <asio_wheel/detail/service/task_memory.hpp>
+#include <asio_wheel/detail/service/wheel_clock.hpp>
+
+#include <boost/asio/basic_waitable_timer.hpp>
+#include <boost/asio/strand.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+namespace asio_wheel::detail {
+
+/// Makes a pass when something is due, and sleeps until then.
+///
+/// A **pass** runs on the strand. It is a function that the driver is given, and returns the tick
+/// of the next one; the timer is set for that. The timer has a pending wait of its own exactly while
+/// a pass names a tick, if only the end of time: that is what keeps `run()` going. Between passes
+/// the timer is left alone, unless somebody needs an earlier one, or the reason for the next goes
+/// away: then a pass is requested, once for all that ask before it runs.
+///
+/// While the clock is stopped, the timer waits for the end of time, and passes are requested only
+/// for what is due at once: whoever moves the clock takes care of the rest.
+///
+/// Thread-safe. Once it is closed it touches neither strand nor timer, nor does anything else.
+class driver {
+public:
+  using pass_function = std::function<std::optional<tick>()>;
+
+  driver(const native_executor& native, asio::execution_context& context, const wheel_clock& clock,
+         pass_function pass);
+
+  /// Makes sure of a pass at or before `when`. Throws what posting to a strand throws.
+  void wake_at(tick when)
+  {
+    if (when < wake_.load(std::memory_order_relaxed)) request_pass();
+  }
+
+  /// The same, but tries again until it succeeds.
+  void insist_on(tick when) noexcept
+  {
+    if (when < wake_.load(std::memory_order_relaxed)) insist();
+  }
+
+  /// Makes sure of a pass.
+  [[gnu::noinline, gnu::cold]] void insist() noexcept;
+
+  /// Says that nothing is left to do at `unneeded`; at tick 0, that nothing is left at all.
+  /// If the pass that would set the timer anew cannot be posted, it fires once in vain.
+  void forget(tick unneeded) noexcept;
+
+  /// The context is going away.
+  void close() noexcept;
+
+  /// How often the timer fired.
+  [[nodiscard]] std::uint64_t wakeups() const noexcept
+  {
+    return wakeups_.load(std::memory_order_relaxed);
+  }
+
+private:
+  using strand = asio::strand<posting_executor>;
+  using timer = asio::basic_waitable_timer<clock_type, asio::wait_traits<clock_type>, strand>;
+
+  static constexpr tick disarmed = no_tick;
+
+  [[gnu::noinline]] void request_pass();
+  void pass();
+  void arm(tick when);
+
+  const wheel_clock& clock_;
+  const pass_function make_pass_;
+  task_memory memory_;
+  gate gate_;  ///< to the context, and so to strand and timer
+  std::optional<strand> strand_;
+  std::optional<timer> timer_;  ///< on the strand
+  tick armed_ = disarmed;       ///< what the timer waits for; on the strand
+
+  /// `armed_`, for those who start waits. During a pass it is `disarmed`, so that a wait which the
+  /// pass does not see any more asks for another.
+  std::atomic<tick> wake_{disarmed};
+  std::atomic<bool> pass_requested_{false};
+  std::atomic<std::uint64_t> wakeups_{0};
+};
+
+}  // namespace asio_wheel::detail

@@ -1,0 +1,53 @@
+// L2 service: starting a wait with whatever handler a completion token makes.
+#pragma once
+
+#include <asio_wheel/detail/service/core.hpp>
+#include <asio_wheel/detail/service/timer_executor.hpp>
+#include <asio_wheel/detail/service/wait_handler.hpp>
+
+#include <type_traits>
+#include <utility>
+
+namespace asio_wheel::detail {
+
+/// The initiation of a wait, for asio::async_initiate: makes an `Op` of the handler and passes it
+/// to `state.start(op, arguments...)`. A handler without an executor of its own is called through
+/// `executor`, or the wheel's if that is null.
+template <class Op, class State, class Executor>
+class initiate_wait {
+public:
+  using executor_type = Executor;
+
+  initiate_wait(State& state, const timer_executor<Executor>* executor) noexcept
+    : state_(&state),
+      executor_(executor)
+  {}
+
+  [[nodiscard]] executor_type get_executor() const noexcept
+  {
+    return executor_ ? executor_->get(native()) : native();
+  }
+
+  template <class Handler, class... Args>
+  void operator()(Handler&& handler, Args... args) const
+  {
+    State& state = *state_;
+    std::decay_t<Handler> h(std::forward<Handler>(handler));
+    const auto start = [&](Op& op) { state.start(op, args...); };
+    if (!executor_ || executor_->is_native_to_wheel())
+      launch_wait<Op>(h, native(), no_executor{}, start);
+    else
+      launch_wait<Op>(h, native(), executor_->get(native()), start);
+  }
+
+private:
+  [[nodiscard]] const asio::any_io_executor& native() const noexcept
+  {
+    return state_->core().executor();
+  }
+
+  State* state_;
+  const timer_executor<Executor>* executor_;
+};
+
+}  // namespace asio_wheel::detail

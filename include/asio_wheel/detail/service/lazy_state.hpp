@@ -1,0 +1,54 @@
+// L2 service: a timer whose expiry moves while waits are pending, at the cost of a store.
+#pragma once
+
+#include <asio_wheel/detail/ground/export.hpp>
+#include <asio_wheel/detail/service/timer_state.hpp>
+#include <asio_wheel/detail/service/wait_op.hpp>
+
+namespace asio_wheel::detail {
+
+/// A `timer_state` whose expiry is a function of what any thread may store at any time, such as the
+/// time of the last sign of life.
+///
+/// Whoever puts the deadline off tells nobody. A wait is filed under the deadline known then; when
+/// that comes, the shard asks again, and files the wait anew if the deadline has moved: no
+/// allocation, no handler, no way through an executor. So each wait is filed once in the time that
+/// it takes to expire untouched, however often it is put off. The shard asks once more when the
+/// handler is about to begin, so that what was put off in between does not expire after all.
+/// Who brings the deadline forward says so, with hasten().
+///
+/// A class derived from this one cancels in its destructor, or the wheel might ask half an object;
+/// and it moves what its deadline consists of in the same critical section as the waits.
+class ASIO_WHEEL_EXPORT lazy_state : private timer_state, public moving_deadline {
+public:
+  using timer_state::cancel;
+  using timer_state::core;
+
+  /// Starts a wait under the present deadline, to be completed at once if that has passed.
+  /// All else as timer_state::start().
+  void start(lazy_wait_op& op);
+
+protected:
+  explicit lazy_state(wheel_core& c) noexcept : timer_state(c) {}
+  ~lazy_state() = default;
+
+  /// Cancels what is pending and takes over the waits of `other`, and with `take()` what their
+  /// deadline consists of.
+  template <class Take>
+  void assign(lazy_state& other, Take take) noexcept
+  {
+    timer_state::assign(other, [&] {
+      take();
+      adopt_waits();
+    });
+  }
+
+  /// To be called after the deadline was brought forward.
+  void hasten() noexcept;
+
+private:
+  void adopt_waits() noexcept;
+  [[nodiscard]] tick present_tick() const noexcept { return core().clock().tick_for(deadline()); }
+};
+
+}  // namespace asio_wheel::detail

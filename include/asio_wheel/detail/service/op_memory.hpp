@@ -1,0 +1,61 @@
+// L2 service: memory for waits whose handlers bring no allocator of their own.
+#pragma once
+
+#include <asio_wheel/detail/ground/export.hpp>
+
+#include <cstddef>
+
+namespace asio_wheel::detail {
+
+/// Recycled blocks are cache lines of their own: this is the unit of their sizes, and their
+/// alignment.
+inline constexpr std::size_t op_line = 64;
+inline constexpr std::size_t largest_recycled_op = 8 * op_line;
+
+/// A block of up to `largest_recycled_op` bytes. Throws std::bad_alloc.
+[[nodiscard]] ASIO_WHEEL_EXPORT void* allocate_recycled_op(std::size_t size);
+ASIO_WHEEL_EXPORT void deallocate_recycled_op(void* p, std::size_t size) noexcept;
+
+/// A block of any size and alignment, from operator new.
+[[nodiscard]] ASIO_WHEEL_EXPORT void* allocate_unrecycled_op(std::size_t size,
+                                                             std::size_t alignment);
+ASIO_WHEEL_EXPORT void deallocate_unrecycled_op(void* p, std::size_t alignment) noexcept;
+
+[[nodiscard]] constexpr bool is_recycled_op(std::size_t size, std::size_t alignment) noexcept
+{
+  return size <= largest_recycled_op && alignment <= op_line;
+}
+
+/// A block of `size` bytes, at least one, recycled unless it is large or over-aligned. Throws
+/// std::bad_alloc. Inline, so that the compiler chooses where it knows the size.
+[[nodiscard]] inline void* allocate_op(std::size_t size,
+                                       std::size_t alignment = alignof(std::max_align_t))
+{
+  return is_recycled_op(size, alignment) ? allocate_recycled_op(size)
+                                         : allocate_unrecycled_op(size, alignment);
+}
+
+/// Frees a block that allocate_op() gave for the same size and alignment, in any thread.
+inline void deallocate_op(void* p, std::size_t size,
+                          std::size_t alignment = alignof(std::max_align_t)) noexcept
+{
+  if (is_recycled_op(size, alignment))
+    deallocate_recycled_op(p, size);
+  else
+    deallocate_unrecycled_op(p, alignment);
+}
+
+/// Stands in for std::allocator where waits are allocated.
+template <class T>
+class op_allocator {
+public:
+  using value_type = T;
+
+  [[nodiscard]] T* allocate(std::size_t n)
+  {
+    return static_cast<T*>(allocate_op(n * sizeof(T), alignof(T)));
+  }
+  void deallocate(T* p, std::size_t n) noexcept { deallocate_op(p, n * sizeof(T), alignof(T)); }
+};
+
+}  // namespace asio_wheel::detail

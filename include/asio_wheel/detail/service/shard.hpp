@@ -1,0 +1,221 @@
+// L2 service: a lock, a wheel and the waits that live there.
+#pragma once
+
+#include <asio_wheel/detail/ground/spin_lock.hpp>
+#include <asio_wheel/detail/service/put_off_cancels.hpp>
+#include <asio_wheel/detail/service/wait_op.hpp>
+#include <asio_wheel/detail/service/wheel_clock.hpp>
+#include <asio_wheel/detail/wheel/timing_wheel.hpp>
+#include <asio_wheel/wheel_stats.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace asio_wheel::detail {
+
+/// One of the independent parts of a wheel. A thread starts all its waits in one shard, so that
+/// threads keep out of each other's way.
+///
+/// Here are the transitions of a wait's life (wait_op.hpp). A shard calls nobody: it is told what
+/// time it is and what to do with its waits, and says what is due, what has ended, and what there
+/// is to wake up for.
+///
+/// Every member but lock(), unlock() and the static ones requires the lock.
+class alignas(128) shard {
+public:
+  shard(wheel_geometry geometry, const wheel_clock& clock);
+
+  void lock() noexcept { mutex_.lock(); }
+  void unlock() noexcept { mutex_.unlock(); }
+
+  /// Whether the context is going away: no wait may be filed any more.
+  [[nodiscard]] bool is_closed() const noexcept { return closed_; }
+
+  // file
+
+  /// Files a new wait, for which `h` stands. Throws std::bad_alloc, with nothing changed.
+  void file(wait_op& op, tick when, home& h);
+
+  /// Ends a wait that was not filed with too_many_pending.
+  void reject(wait_op& op) noexcept;
+
+  /// Files a lazy wait anew if it is filed for later than `when`.
+  void hasten(timer_wait_op& op, tick when) noexcept;
+
+  // cancel: how many waits that ends
+
+  std::size_t cancel(wait_op& op) noexcept;
+  std::size_t cancel_one(timer_wait_list& waits) noexcept;
+
+  /// Cancels all waits of a timer, and empties its list. `at_home` says whether the caller starts
+  /// its own waits in this shard.
+  std::size_t cancel(timer_wait_list& waits, bool at_home) noexcept;
+
+  /// Cancels every wait of this shard that has not begun. O(slots).
+  std::size_t cancel_all() noexcept;
+
+  // expire
+
+  /// Moves the wheel to `now`.
+  void advance(tick now) noexcept;
+
+  /// Moves the wheel back to `now`, if it is ahead of that. What is due stays due.
+  void rewind(tick now) noexcept;
+
+  [[nodiscard]] bool has_due() const noexcept { return wheel_.has_due(); }
+  [[nodiscard]] const wait_op* front_due() const noexcept
+  {
+    return static_cast<const wait_op*>(wheel_.front_due());
+  }
+
+  /// Takes the next wait that is due to `cell`. No wait if that was a lazy one whose deadline has
+  /// moved: it is filed again, and its tick noted if it is earlier than `renewed`.
+  [[nodiscard]] wait_op* pop_due(wheel_entry*& cell, time_point now, tick& renewed) noexcept;
+
+  /// Asks for the memory that begin() needs, next to the wait itself.
+  static void prefetch_ties(const wait_op& op) noexcept;
+
+  /// Orders two due waits by their tick, and within it by their start, as far as any thread can
+  /// tell.
+  [[nodiscard]] static bool expires_before(const wait_op& a, const wait_op& b) noexcept
+  {
+    return a.due() != b.due() ? a.due() < b.due() : a.stamp_ < b.stamp_;
+  }
+
+  // begin
+
+  /// Decides how a wait ends that left the wheel at `taken_up`, and makes it unreachable. Undecided
+  /// if it is a lazy one that was filed again after all.
+  [[nodiscard]] wait_outcome begin(wait_op& op, time_point taken_up, tick& renewed) noexcept;
+
+  /// What is in a cell of the batch: begins it, or sends it on its way if it is `foreign`. Null if
+  /// nothing is there, or is there any more.
+  [[nodiscard]] wait_op* take(wheel_entry*& cell, time_point taken_up, wait_outcome& outcome,
+                              tick& renewed) noexcept;
+
+  /// Whether there are waits for pop_ended().
+  [[nodiscard]] bool has_ended() const noexcept
+  {
+    return !put_off_.empty() || !ended_.empty() || wheel_.has_drained();
+  }
+
+  /// The next wait that was cancelled, refused or handed back.
+  [[nodiscard]] wait_op* pop_ended(wait_outcome& outcome) noexcept;
+
+  /// Takes back a wait that could not be sent; pop_ended() returns it next.
+  void take_back(wait_op& op) noexcept;
+
+  // destroy
+
+  /// Lets no new waits in. Those there are, but for what is in the batch, are for pop_remaining().
+  void close() noexcept;
+  [[nodiscard]] wait_op* pop_remaining() noexcept;
+
+  /// What is in a cell of the batch, made unreachable; null if nothing is there any more.
+  [[nodiscard]] wait_op* drop_cell(wheel_entry*& cell) noexcept;
+
+  // How these waits end is not told to anybody. Whether they were pending until now.
+
+  /// Makes a wait unreachable that is out of the wheel and will not be called.
+  bool drop(wait_op& op) noexcept;
+
+  /// The operation of a deadline has ended: takes the deadline out, wherever it is.
+  bool drop_deadline(wait_op& op) noexcept;
+
+  /// Cut the tie to the handler's slot, from here and from there.
+  static void cut_link(wait_op& op) noexcept;
+  static void forget_link(wait_op& op) noexcept { op.linked_ = false; }
+
+  // What there is to wake up for.
+
+  [[nodiscard]] bool idle() const noexcept { return wheel_.empty(); }
+  [[nodiscard]] tick next_tick() const noexcept { return wheel_.next_tick(); }
+
+  /// What there is to wake up for no more: a tick; tick 0 if nothing is left; no_tick if there is
+  /// nothing to say. Says it once.
+  [[nodiscard]] tick take_unneeded() noexcept
+  {
+    const tick unneeded = unneeded_.load(std::memory_order_relaxed);
+    if (unneeded == no_tick) return no_tick;
+    unneeded_.store(no_tick, std::memory_order_relaxed);
+    return wheel_.empty() ? tick{} : unneeded;
+  }
+
+  /// Whether take_unneeded() has something to say. Does not require the lock.
+  [[nodiscard]] bool has_unneeded() const noexcept
+  {
+    return unneeded_.load(std::memory_order_relaxed) != no_tick;
+  }
+
+  // What there is to tell.
+
+  /// Waits that can still be cancelled.
+  [[nodiscard]] std::uint64_t pending() const noexcept
+  {
+    return started_ - expired_ - cancelled_ - met_ - destroyed_;
+  }
+  void add_to(wheel_stats& stats) const noexcept;
+
+  /// Carries out the cancels that were put off.
+  void settle() noexcept
+  {
+    if (!put_off_.empty()) carry_out_cancels();
+  }
+
+private:
+  [[nodiscard]] static wait_state state_of(const wait_op& op) noexcept
+  {
+    return static_cast<wait_state>(op.state_);
+  }
+  static void set_state(wait_op& op, wait_state s) noexcept
+  {
+    op.state_ = static_cast<std::uint64_t>(s) & 7;
+  }
+  [[nodiscard]] static wait_link& link_of(const wait_op& op) noexcept;
+  static void cut_ties(wait_op& op) noexcept;
+
+  /// Whether a wait was cancelled by cancel_all(). Such a wait is where it was, but that what was
+  /// in the wheel is drained.
+  [[nodiscard]] bool is_all_cancelled(const wait_op& op) const noexcept
+  {
+    return op.stamp_ <= all_cancelled_;
+  }
+
+  void insert(wait_op& op, tick when);
+  void erase(wait_op& op) noexcept;
+  [[gnu::noinline]] void carry_out_cancels() noexcept;
+  void end_as_cancelled(wait_op& op) noexcept;
+  [[nodiscard]] bool renew(lazy_wait_op& op, time_point now, tick& renewed) noexcept;
+  [[nodiscard]] wait_outcome begin_cancelled(wait_op& op) noexcept;
+  [[nodiscard]] bool end_uncalled(wait_op& op, std::uint64_t& ended) noexcept;
+  [[nodiscard]] wait_outcome leave(wait_op& op, wait_outcome outcome) noexcept;
+
+  // What a start and a cancel of a timer write, but for the wheel and the list of cancels, is in
+  // one cache line, for the sake of threads that come here to cancel what another one started.
+  spin_lock mutex_;
+  bool closed_ = false;
+  std::uint64_t stamp_ = 0;  ///< of the latest start
+  std::uint64_t started_ = 0;
+  std::uint64_t cancelled_ = 0;
+  std::uint64_t all_cancelled_ = 0;      ///< stamp of the last wait that cancel_all() speaks of
+  std::uint64_t left_of_cancelled_ = 0;  ///< of these waits, the ones not taken up yet
+
+  /// The earliest tick that a wait which was taken out alone was to be woken for, if the driver is
+  /// still to be told. Read without the lock by has_unneeded().
+  std::atomic<tick> unneeded_{no_tick};
+
+  put_off_cancels put_off_;
+  wait_list ended_;  ///< out of the wheel, and not to expire
+  timing_wheel wheel_;
+
+  // What is written once in a while.
+  alignas(64) const wheel_clock& clock_;
+  std::uint64_t expired_ = 0;
+  std::uint64_t met_ = 0;  ///< deadlines whose operation ended before them
+  std::uint64_t rejected_ = 0;
+  std::uint64_t destroyed_ = 0;  ///< while pending
+  log2_histogram lateness_;
+};
+
+}  // namespace asio_wheel::detail

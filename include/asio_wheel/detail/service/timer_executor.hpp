@@ -1,0 +1,64 @@
+// L2 service: the executor of a timer, in as little room as it takes.
+#pragma once
+
+#include <asio_wheel/asio.hpp>
+#include <asio_wheel/detail/service/op_memory.hpp>
+#include <asio_wheel/detail/service/wait_handler.hpp>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/smart_ptr/intrusive_ptr.hpp>
+#include <boost/smart_ptr/intrusive_ref_counter.hpp>
+
+#include <cstddef>
+
+namespace asio_wheel::detail {
+
+/// An executor and whether it is the wheel's own, so that nothing need be dispatched to get there.
+template <class Executor>
+class timer_executor {
+public:
+  timer_executor(const Executor& ex, const asio::any_io_executor& native)
+    : executor_(ex),
+      is_native_(is_native(ex, native))
+  {}
+
+  [[nodiscard]] bool is_native_to_wheel() const noexcept { return is_native_; }
+  [[nodiscard]] const Executor& get(const asio::any_io_executor&) const noexcept
+  {
+    return executor_;
+  }
+
+private:
+  Executor executor_;
+  bool is_native_;
+};
+
+/// An any_io_executor is half of what a steady_timer consists of. Nearly always it is the wheel's
+/// own, and need not be kept; otherwise it is shared by the timers that are moved from one another.
+template <>
+class timer_executor<asio::any_io_executor> {
+public:
+  timer_executor(const asio::any_io_executor& ex, const asio::any_io_executor& native)
+    : own_(ex == native ? nullptr : new shared(ex))
+  {}
+
+  [[nodiscard]] bool is_native_to_wheel() const noexcept { return !own_; }
+  [[nodiscard]] const asio::any_io_executor& get(const asio::any_io_executor& native) const noexcept
+  {
+    return own_ ? own_->executor : native;
+  }
+
+private:
+  struct shared : boost::intrusive_ref_counter<shared> {
+    explicit shared(const asio::any_io_executor& ex) : executor(ex) {}
+
+    static void* operator new(std::size_t size) { return allocate_op(size); }
+    static void operator delete(void* p, std::size_t size) noexcept { deallocate_op(p, size); }
+
+    asio::any_io_executor executor;
+  };
+
+  boost::intrusive_ptr<shared> own_;
+};
+
+}  // namespace asio_wheel::detail

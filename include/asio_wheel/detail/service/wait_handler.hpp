@@ -1,0 +1,256 @@
+// L2 service: a wait with its handler, from the initiation to the call.
+#pragma once
+
+#include <asio_wheel/asio.hpp>
+#include <asio_wheel/detail/service/cancel_link.hpp>
+#include <asio_wheel/detail/service/core.hpp>
+#include <asio_wheel/detail/service/op_memory.hpp>
+#include <asio_wheel/detail/service/wait_op.hpp>
+#include <asio_wheel/wheel_errc.hpp>
+
+#include <boost/asio/associated_allocator.hpp>
+#include <boost/asio/associated_cancellation_slot.hpp>
+#include <boost/asio/associated_executor.hpp>
+#include <boost/asio/dispatch.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace asio_wheel::detail {
+
+/// The cancellation slot of a handler that has none.
+struct no_slot {};
+
+template <class Handler>
+inline constexpr bool has_slot =
+  !std::is_same_v<asio::associated_cancellation_slot_t<Handler, no_slot>, no_slot>;
+
+/// The executor of a handler that has none of its own, or the wheel's: completions already run
+/// where it wants to be called.
+class no_executor {
+public:
+  template <class Function>
+  void execute(Function&& f) const
+  {
+    std::forward<Function>(f)();
+  }
+
+  friend bool operator==(no_executor, no_executor) noexcept { return true; }
+  friend bool operator!=(no_executor, no_executor) noexcept { return false; }
+};
+
+[[nodiscard]] inline error_code to_error(wait_outcome outcome) noexcept
+{
+  switch (outcome) {
+    case wait_outcome::cancelled: return asio::error::operation_aborted;
+    case wait_outcome::timed_out: return asio::error::timed_out;
+    case wait_outcome::rejected: return wheel_errc::too_many_pending;
+    case wait_outcome::undecided:
+    case wait_outcome::expired:
+    case wait_outcome::destroyed: break;
+  }
+  return {};
+}
+
+/// The allocator for a wait: the handler's, but for the standard one, which ours stands in for.
+template <class Allocator, class T>
+struct op_allocator_for {
+  using type = typename std::allocator_traits<Allocator>::template rebind_alloc<T>;
+};
+template <class U, class T>
+struct op_allocator_for<std::allocator<U>, T> {
+  struct type : op_allocator<T> {
+    explicit type(const std::allocator<U>&) noexcept {}
+  };
+};
+
+/// Work that is outstanding on an executor; none for no_executor.
+template <class Executor>
+class executor_work : public asio::executor_work_guard<Executor> {
+public:
+  using asio::executor_work_guard<Executor>::executor_work_guard;
+};
+template <>
+class executor_work<no_executor> {
+public:
+  explicit executor_work(no_executor) noexcept {}
+};
+
+/// Memory for an object that handlers' allocators allocate, and once it is there, the object.
+template <class T, class Handler>
+class op_owner {
+public:
+  using allocator_type = typename op_allocator_for<asio::associated_allocator_t<Handler>, T>::type;
+
+  /// Allocates for an object with a handler like `h`.
+  explicit op_owner(const Handler& h)
+    : allocator_(asio::get_associated_allocator(h)),
+      memory_(traits::allocate(allocator_, 1))
+  {}
+
+  /// Takes over an object with such a handler.
+  op_owner(const Handler& h, T& op) noexcept
+    : allocator_(asio::get_associated_allocator(h)),
+      memory_(&op),
+      op_(&op)
+  {}
+  op_owner(const op_owner&) = delete;
+  op_owner& operator=(const op_owner&) = delete;
+  ~op_owner() { free(); }
+
+  [[nodiscard]] void* memory() const noexcept { return memory_; }
+  T& set(T* op) noexcept { return *(op_ = op); }
+  void release() noexcept { memory_ = op_ = nullptr; }
+  void free() noexcept
+  {
+    if (op_) op_->~T();
+    if (memory_) traits::deallocate(allocator_, memory_, 1);
+    release();
+  }
+
+private:
+  using traits = std::allocator_traits<allocator_type>;
+
+  [[no_unique_address]] allocator_type allocator_;
+  T* memory_;
+  T* op_ = nullptr;
+};
+
+/// `Op`, which is one of those of wait_op.hpp, with a handler. Keeps work outstanding on
+/// `Executor`, the handler's, until the call is made there; no_executor says that the wheel's own
+/// is the one.
+template <class Handler, class Executor, class Op>
+class wait_handler final : public std::conditional_t<has_slot<Handler>, linked<Op>, unlinked<Op>> {
+  using base = std::conditional_t<has_slot<Handler>, linked<Op>, unlinked<Op>>;
+  static constexpr bool is_foreign = !std::is_same_v<Executor, no_executor>;
+
+public:
+  /// Moves the handler into a new wait and passes that to `start(Op&)`, which owns it unless it
+  /// throws.
+  template <class Start>
+  static void launch(Handler& handler, const Executor& ex, Start start)
+  {
+    [[maybe_unused]] auto slot = asio::get_associated_cancellation_slot(handler, no_slot{});
+    owner memory(handler);
+    wait_handler& op = memory.set(::new (memory.memory()) wait_handler(handler, ex));
+    if constexpr (has_slot<Handler>) {
+      if (slot.is_connected()) op.set_link(slot.template emplace<cancel_link>());
+    }
+    start(op);
+    memory.release();
+  }
+
+private:
+  using owner = op_owner<wait_handler, Handler>;
+
+  /// The wait on its way through the handler's executor, which may drop it.
+  class errand {
+  public:
+    using allocator_type = asio::associated_allocator_t<Handler>;
+
+    errand(wait_handler& op, home& at, time_point taken_up) noexcept
+      : op_(&op),
+        at_(&at),
+        core_(&at.core()),
+        taken_up_(taken_up),
+        allocator_(asio::get_associated_allocator(op.handler_))
+    {}
+    errand(errand&& other) noexcept
+      : op_(std::exchange(other.op_, nullptr)),
+        at_(other.at_),
+        core_(std::move(other.core_)),
+        taken_up_(other.taken_up_),
+        allocator_(other.allocator_)
+    {}
+    errand& operator=(errand&&) = delete;
+    ~errand()
+    {
+      if (!op_) return;
+      core_->drop(*op_, *at_);
+      op_->finish(wait_outcome::destroyed);
+    }
+
+    [[nodiscard]] allocator_type get_allocator() const noexcept { return allocator_; }
+
+    void operator()()
+    {
+      wait_handler& op = *std::exchange(op_, nullptr);
+      const wait_outcome outcome = core_->begin(op, *at_, taken_up_);
+      if (outcome != wait_outcome::undecided) op.finish(outcome);
+    }
+
+  private:
+    wait_handler* op_;
+    home* at_;
+    boost::intrusive_ptr<wheel_core> core_;
+    time_point taken_up_;
+    [[no_unique_address]] allocator_type allocator_;
+  };
+
+  wait_handler(Handler& handler, const Executor& ex)
+    : base(&wait_handler::do_end, is_foreign),
+      handler_(std::move(handler)),
+      work_(ex)
+  {}
+
+  static void do_end(wait_op& base, [[maybe_unused]] home& at, wait_outcome outcome,
+                     [[maybe_unused]] time_point taken_up)
+  {
+    auto& self = static_cast<wait_handler&>(base);
+    if constexpr (is_foreign) {
+      if (outcome == wait_outcome::undecided) {
+        const Executor ex = self.work_.get_executor();
+        return asio::dispatch(ex, errand(self, at, taken_up));
+      }
+    }
+    self.finish(outcome);
+  }
+
+  /// Frees the memory and calls the handler, in this order: the call may well start the next wait
+  /// in it. Nor may it outlive the handler, which may own what the allocator draws on.
+  void finish(wait_outcome outcome)
+  {
+    owner memory(handler_, *this);
+    Handler handler(std::move(handler_));
+    [[maybe_unused]] const executor_work<Executor> w(std::move(work_));
+    memory.free();
+    if (outcome != wait_outcome::destroyed) std::move(handler)(to_error(outcome));
+  }
+
+  Handler handler_;
+  [[no_unique_address]] executor_work<Executor> work_;
+};
+
+/// Whether `ex` is `native`, so that a function run by one need not be passed to the other.
+template <class Executor>
+[[nodiscard]] bool is_native(const Executor& ex, const asio::any_io_executor& native) noexcept
+{
+  if constexpr (std::is_same_v<Executor, asio::any_io_executor>) {
+    return ex == native;
+  } else {
+    const Executor* target = native.target<Executor>();
+    return target && *target == ex;
+  }
+}
+
+/// Starts a wait whose handler runs through its associated executor, or through `fallback`.
+/// `native` is the wheel's own: nothing has to be dispatched to get there.
+template <class Op, class Handler, class Fallback, class Start>
+void launch_wait(Handler& handler, const asio::any_io_executor& native, const Fallback& fallback,
+                 Start start)
+{
+  using associated = asio::associated_executor_t<Handler, no_executor>;
+  if constexpr (std::is_same_v<associated, no_executor>) {
+    wait_handler<Handler, Fallback, Op>::launch(handler, fallback, start);
+  } else {
+    const associated ex = asio::get_associated_executor(handler, no_executor{});
+    if (is_native(ex, native))
+      wait_handler<Handler, no_executor, Op>::launch(handler, no_executor{}, start);
+    else
+      wait_handler<Handler, associated, Op>::launch(handler, ex, start);
+  }
+}
+
+}  // namespace asio_wheel::detail

@@ -1,0 +1,257 @@
+// L2 service: the life of a wait, from the start to the call of its handler.
+#pragma once
+
+#include <asio_wheel/detail/ground/intrusive_list.hpp>
+#include <asio_wheel/detail/service/wheel_clock.hpp>
+#include <asio_wheel/detail/wheel/chunk.hpp>
+
+#include <atomic>
+#include <cstdint>
+
+namespace asio_wheel::detail {
+
+// One life for every wait: of a timer, of the wheel itself, of a watchdog, of an operation's
+// deadline.
+//
+//      file           expire          begin
+//     ------> filed ---------> due ---------> begun: the handler is called with success
+//               |               |
+//               +---- cancel ---+---> cancelled ---> the handler is called with operation_aborted
+//
+//     destroy: from any of these, the handler is destroyed uncalled
+//
+//   file     puts the wait on the wheel of its home (core.hpp). A refused one is never filed: it is
+//            `rejected`, and its handler is told so.
+//   expire   the wheel has come to the wait's tick. Nothing is decided by that. The wait stays
+//            where others can reach it: in the wheel's queue of due entries, then in the batch from
+//            which handlers are called (due_batch.hpp), and, if its handler has an executor of its
+//            own, on the way there.
+//   cancel   wins until the handler begins, wherever the wait is: it leaves wheel or batch for the
+//            list of the ended, or, on its way to an executor, takes note of what to say there.
+//   begin    decides how the wait ends, on the handler's executor, right before the call.
+//   destroy  the context goes away, or an executor drops the wait on its way.
+//
+// Who decides: every transition is made by a thread that holds the lock of the wait's home, which
+// is the one shard that it belongs to from start to end. The lock is never held while a handler is
+// called, moved or destroyed, so a wait is first made unreachable (no list, no cancellation slot,
+// no cell points to it) and then called or destroyed by the thread that made it so.
+//
+// Two ways to be cancelled take no look at the wait itself. A timer's cancel is put off
+// (shard.hpp), and carried out before anybody looks at a wait of that shard. cancel_all() is a
+// stamp: every wait that was started before it is cancelled, and finds out when it is taken up.
+//
+// A lazy wait, whose deadline moves (lazy_state.hpp), is filed again instead of expiring, and once
+// more instead of beginning, if its deadline is no longer the one that it was filed under.
+
+class home;
+class wait_op;
+
+/// How a wait ends.
+enum class wait_outcome : std::uint8_t {
+  undecided,  ///< not yet: the handler's own executor will say, in wheel_core::begin()
+  expired,    ///< the handler is called with success
+  timed_out,  ///< the handler is called with timed_out; of lazy waits only
+  cancelled,  ///< the handler is called with operation_aborted
+  rejected,   ///< the handler is called with too_many_pending
+  destroyed,  ///< the handler is destroyed uncalled
+};
+
+/// Where a wait is.
+enum class wait_state : std::uint8_t {
+  none,         ///< nowhere: not started yet, or begun
+  filed,        ///< in the wheel, due or not
+  due,          ///< in the batch
+  sent,         ///< on its way to the handler's own executor
+  handed_back,  ///< in the list of the ended, as it could not be sent
+  cancelled,    ///< in the list of the ended, or on that way
+  rejected,     ///< the same
+};
+
+/// What a wait leaves in its handler's cancellation slot: the way back to the wait, for as long as
+/// it can be cancelled.
+///
+/// The wait and its link point to each other, and either may go first. Both pointers are guarded by
+/// the wait's home; `home_` alone may be read without, to see whether there is a wait left.
+class wait_link {
+public:
+  wait_link() = default;
+  wait_link(const wait_link&) = delete;
+  wait_link& operator=(const wait_link&) = delete;
+
+  /// Ties the link to a wait of that home.
+  void connect(home& h, wait_op& op) noexcept
+  {
+    op_ = &op;
+    home_.store(&h, std::memory_order_release);
+  }
+  void disconnect() noexcept
+  {
+    op_ = nullptr;
+    home_.store(nullptr, std::memory_order_release);
+  }
+
+  /// The wait's home, without a lock; null if there is no wait any more.
+  [[nodiscard]] home* at() const noexcept { return home_.load(std::memory_order_acquire); }
+
+  /// The wait; null if there is none.
+  [[nodiscard]] wait_op* wait() const noexcept { return op_; }
+
+protected:
+  ~wait_link() = default;
+
+private:
+  std::atomic<home*> home_{nullptr};
+  wait_op* op_ = nullptr;
+};
+
+/// Base of all waits: thirty-two bytes, with the handler behind them in the same memory.
+class wait_op : public wheel_entry {
+public:
+  /// Ends the wait: frees the memory and then, unless the outcome is `destroyed`, calls the
+  /// handler. If the outcome is `undecided`, sends the wait to the handler's executor instead.
+  /// `taken_up` is when the wait left the wheel, for the statistics.
+  void end(home& h, wait_outcome outcome, time_point taken_up = {})
+  {
+    end_(*this, h, outcome, taken_up);
+  }
+
+  [[nodiscard]] static wait_op& of_link(list_link& link) noexcept
+  {
+    return static_cast<wait_op&>(wheel_entry::of_link(link));
+  }
+
+protected:
+  using end_fn = void (*)(wait_op&, home&, wait_outcome, time_point taken_up);
+
+  /// What a class derived from this one has.
+  struct parts {
+    bool timer = false;    ///< it is a timer_wait_op
+    bool lazy = false;     ///< it is a lazy_wait_op
+    bool foreign = false;  ///< its handler has an executor other than the wheel's
+    bool shared = false;   ///< it is a deadline_wait, and its operation owns the memory
+  };
+
+  wait_op(end_fn f, parts has) noexcept
+    : end_(f),
+      of_timer_(has.timer),
+      lazy_(has.lazy),
+      foreign_(has.foreign),
+      shared_(has.shared)
+  {}
+  ~wait_op() = default;
+
+private:
+  friend class shard;
+  friend class wheel_core;
+  friend class due_batch;
+  friend class deadline_wait;
+
+  end_fn end_;
+
+  // One word. The stamp orders the starts of one thread across shards (see shard::file); it lasts
+  // for 89 years of 100,000 starts a second.
+  std::uint64_t stamp_ : 48 = 0;
+  std::uint64_t state_ : 3 = 0;
+  std::uint64_t of_timer_ : 1;
+  std::uint64_t lazy_ : 1;
+  std::uint64_t foreign_ : 1;
+  std::uint64_t shared_ : 1;
+
+protected:
+  std::uint64_t linked_ : 1 = 0;  ///< it is linked, and tied to a slot
+
+  // Of a deadline_wait.
+  std::uint64_t holders_ : 6 = 0;     ///< threads that use it outside of the lock
+  std::uint64_t sending_ : 1 = 0;     ///< one of them is about to send it
+  std::uint64_t keeps_core_ : 1 = 0;  ///< a count of the core is its own
+};
+static_assert(sizeof(void*) != 8 || sizeof(wait_op) == 32);
+
+using wait_list = intrusive_list<wait_op>;
+
+/// A wait that was started on a timer, and is in that timer's list until it ends.
+class timer_wait_op : public wait_op, private list_link {
+public:
+  [[nodiscard]] static list_link& link_of(timer_wait_op& op) noexcept { return op; }
+  [[nodiscard]] static timer_wait_op& of_link(list_link& link) noexcept
+  {
+    return static_cast<timer_wait_op&>(link);
+  }
+
+protected:
+  timer_wait_op(end_fn f, parts has) noexcept
+    : wait_op(f, {.timer = true, .lazy = has.lazy, .foreign = has.foreign})
+  {}
+
+private:
+  friend class shard;
+
+  /// Whether it is in its timer's list. To leave the list is to say so here.
+  [[nodiscard]] bool is_listed() const noexcept { return next != nullptr; }
+  void set_unlisted() noexcept { next = nullptr; }
+};
+
+/// The waits of one timer, from the oldest on.
+using timer_wait_list = intrusive_list<timer_wait_op>;
+
+/// A deadline that anybody may put off at any time, by a store. Asked with the lock of its waits'
+/// home held.
+class moving_deadline {
+public:
+  /// When the waits expire, as things stand.
+  [[nodiscard]] virtual time_point deadline() const noexcept = 0;
+
+  /// The deadline has passed by `now`, and a wait begins: says how it ends, with expired or
+  /// timed_out.
+  [[nodiscard]] virtual wait_outcome expire(time_point now) noexcept = 0;
+
+protected:
+  ~moving_deadline() = default;
+};
+
+/// A wait for a deadline that moves.
+class lazy_wait_op : public timer_wait_op {
+public:
+  void set_deadline(moving_deadline& d) noexcept { deadline_ = &d; }
+
+protected:
+  lazy_wait_op(end_fn f, parts has) noexcept
+    : timer_wait_op(f, {.lazy = true, .foreign = has.foreign})
+  {}
+
+private:
+  friend class shard;
+
+  moving_deadline* deadline_ = nullptr;
+};
+
+/// A wait whose handler has a cancellation slot.
+template <class Op>
+class linked : public Op {
+public:
+  /// Connects the wait to the link in the slot. To be called before it is filed.
+  void set_link(wait_link& l) noexcept
+  {
+    link_ = &l;
+    this->linked_ = true;
+  }
+
+protected:
+  linked(typename Op::end_fn f, bool foreign, bool shared = false) noexcept
+    : Op(f, {.foreign = foreign, .shared = shared})
+  {}
+
+private:
+  friend class shard;
+
+  wait_link* link_ = nullptr;
+};
+
+/// A wait whose handler has none.
+template <class Op>
+class unlinked : public Op {
+protected:
+  unlinked(typename Op::end_fn f, bool foreign) noexcept : Op(f, {.foreign = foreign}) {}
+};
+
+}  // namespace asio_wheel::detail

@@ -1,0 +1,141 @@
+// L1 wheel: how a slot remembers its entries: a queue of chunks of pointers.
+#pragma once
+
+#include <asio_wheel/detail/ground/intrusive_list.hpp>
+#include <asio_wheel/detail/ground/tick.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory_resource>
+#include <type_traits>
+#include <vector>
+
+namespace asio_wheel::detail {
+
+/// Base of whatever is filed in a `timing_wheel`.
+///
+/// While it is filed, the entry knows the cell that points to it, and the cell's chunk knows the
+/// slot: that is all `erase` needs. While it is not, the same two words are its owner's: they link
+/// it into a list, or name a cell outside of the wheel that points to it.
+class wheel_entry {
+public:
+  wheel_entry() noexcept : at_{} {}
+  wheel_entry(const wheel_entry&) = delete;
+  wheel_entry& operator=(const wheel_entry&) = delete;
+
+  /// The tick it was filed under; its owner's lists overwrite that.
+  [[nodiscard]] tick due() const noexcept { return at_.due; }
+
+  /// Where the wheel points to it, while it is filed: good for prefetching.
+  [[nodiscard]] const void* cell() const noexcept { return at_.cell; }
+
+  // For an owner, while the entry is not filed.
+
+  /// Lets `cell` point to this entry; due() stays.
+  void enter_cell(wheel_entry*& cell) noexcept
+  {
+    at_.cell = &cell;
+    cell = this;
+  }
+  void leave_cell() noexcept { *at_.cell = nullptr; }
+
+  /// For an `intrusive_list`.
+  [[nodiscard]] static list_link& link_of(wheel_entry& e) noexcept { return e.link_; }
+  [[nodiscard]] static wheel_entry& of_link(list_link& link) noexcept
+  {
+    return reinterpret_cast<wheel_entry&>(link);
+  }
+
+private:
+  friend class timing_wheel;
+
+  struct place {
+    wheel_entry** cell;
+    tick due;
+  };
+  union {
+    place at_;
+    list_link link_;
+  };
+};
+static_assert(std::is_standard_layout_v<wheel_entry>);  // of_link() relies on it
+
+/// Thirteen cells and their bookkeeping in two adjacent cache lines.
+///
+/// An erased entry leaves a null cell behind. The chunk goes back to the pool with its last live
+/// entry, so there are never more chunks than live entries.
+struct alignas(128) chunk {
+  static constexpr std::size_t capacity = 13;
+
+  chunk* prev;
+  chunk* next;
+  std::uint32_t slot;  ///< index of the slot it belongs to
+  std::uint16_t used;  ///< cells handed out, from the front; the rest are unwritten
+  std::uint16_t live;  ///< of these, the ones that are not null
+  wheel_entry* cells[capacity];
+
+  [[nodiscard]] static chunk& of(wheel_entry* const* cell) noexcept { return *address_of(cell); }
+
+  /// The same for a cell that may be gone or null; the chunk is not to be looked at then.
+  [[nodiscard]] static chunk* address_of(const void* cell) noexcept
+  {
+    return reinterpret_cast<chunk*>(reinterpret_cast<std::uintptr_t>(cell) &
+                                    ~std::uintptr_t{sizeof(chunk) - 1});
+  }
+};
+static_assert(sizeof(chunk) == 128);
+
+/// A slot, or any other first-in, first-out sequence of entries.
+struct chunk_queue {
+  chunk* head = nullptr;
+  chunk* tail = nullptr;
+
+  [[nodiscard]] bool empty() const noexcept { return head == nullptr; }
+  void push_back(chunk& c) noexcept;
+  void unlink(chunk& c) noexcept;
+  void splice_back(chunk_queue& other) noexcept;
+};
+
+/// Where chunks come from and go back to, last in, first out.
+///
+/// Grows by slabs, each as large as all before it; fresh chunks are touched only when they are
+/// taken, so capacity that is held in reserve costs address space, not memory.
+class chunk_pool {
+public:
+  explicit chunk_pool(std::pmr::memory_resource& memory) : memory_(memory), slabs_(&memory) {}
+  chunk_pool(const chunk_pool&) = delete;
+  chunk_pool& operator=(const chunk_pool&) = delete;
+  ~chunk_pool();
+
+  /// Makes sure that `n` chunks can be out at once. Throws std::bad_alloc, with nothing changed.
+  void reserve(std::size_t n)
+  {
+    if (n > capacity_) grow(n);
+  }
+
+  /// A chunk with no cells handed out. Requires that fewer than the reserved number are out.
+  [[nodiscard]] chunk& take(std::uint32_t slot) noexcept;
+  void give_back(chunk& c) noexcept;
+
+  [[nodiscard]] std::size_t taken() const noexcept { return taken_; }
+  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+
+private:
+  struct slab {
+    chunk* chunks;
+    std::size_t size;
+  };
+
+  [[gnu::noinline, gnu::cold]] void grow(std::size_t n);
+
+  chunk* free_ = nullptr;  ///< given back, linked by `next`
+  std::size_t taken_ = 0;
+  std::size_t capacity_ = 0;
+  chunk* fresh_ = nullptr;  ///< never taken yet, up to fresh_end_
+  chunk* fresh_end_ = nullptr;
+  std::size_t next_slab_ = 0;  ///< the slab that follows when the fresh ones run out
+  std::pmr::memory_resource& memory_;
+  std::pmr::vector<slab> slabs_;
+};
+
+}  // namespace asio_wheel::detail

@@ -1,0 +1,203 @@
+// L1 wheel: the hashed, hierarchical timing wheel. It knows ticks and entries, and calls nobody.
+#pragma once
+
+#include <asio_wheel/detail/ground/tick.hpp>
+#include <asio_wheel/detail/wheel/chunk.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory_resource>
+#include <string>
+#include <vector>
+
+namespace asio_wheel::detail {
+
+/// The shape of a wheel. Each level has 2^slot_bits slots; a slot of level k spans
+/// 2^(k * fan_bits) ticks. Requires 1 <= fan_bits <= slot_bits <= 16.
+struct wheel_geometry {
+  unsigned slot_bits = 10;
+  unsigned fan_bits = 8;
+  unsigned levels = 0;  ///< 0: as many as 64-bit ticks take
+};
+
+/// A hierarchical timing wheel after Varghese and Lauck (SOSP 1987), scheme 7, with slots hashed
+/// by mask.
+///
+/// **Levels.** Level k holds exactly the ticks in [horizon(k), horizon(k + 1)), in slots of
+/// 2^(k * fan_bits) ticks each; horizon(0) is now. With the default geometry:
+///
+///     level   a slot spans   the level reaches
+///       0        1 tick         1,024 ticks
+///       1      256 ticks      262,144 ticks
+///       2   65,536 ticks         6.7e7 ticks
+///       ...
+///       7     7.2e16 ticks    all there are
+///
+/// What lies beyond the last level (possible only in small geometries) waits in one overflow
+/// queue, all of which is gone through each time the last horizon moves. A slot of level k > 0 is
+/// cascaded when now reaches its first tick, by which time all the levels below it are empty. In
+/// between, a horizon moves up for free past empty slots, as far as the level below it has slots
+/// for; so a wait is filed as finely as is possible without overtaking an older one.
+///
+/// **Slots** are queues of chunks (chunk.hpp), not lists through the entries. To erase an entry
+/// touches the entry and its cell, and no neighbour; to expire a slot splices its chunks, and
+/// whoever walks them knows thirteen addresses at a time and prefetches them. Erased entries
+/// leave null cells of 8 bytes, and a chunk goes with its last live entry.
+///
+/// **Cost.** insert, erase: O(1). next_tick: a bit scan. advance: the occupied slots it passes
+/// and the entries it cascades; neither the ticks it skips nor the entries it finds due.
+///
+/// **Invariants**, all proven by check() if it is told the order of the insertions:
+///   window     now < horizon(1) <= horizon(2) <= ..., and each level spans at most its slots
+///   placement  every entry is in the slot that its tick and the horizons name
+///   order      entries of one tick stand in one slot, in the order of their insertion
+///   occupancy  a slot's bit is set iff it has a chunk; a level's bit iff it has a slot
+///   chunks     each has a live entry, and the pool holds one for every entry: moving entries
+///              never allocates
+///
+/// Not thread-safe.
+class timing_wheel {
+public:
+  /// `memory` serves what grows with the number of entries, in blocks that double in size.
+  /// Throws std::invalid_argument if the geometry is out of range, std::bad_alloc.
+  explicit timing_wheel(wheel_geometry geometry = {},
+                        std::pmr::memory_resource& memory = *std::pmr::get_default_resource());
+
+  /// Files `e` under tick `when`. A tick that is not after now() is due in the next advance(),
+  /// ahead of all others. `never` is kept and erasable, and never due.
+  /// Requires that `e` is not filed. Throws std::bad_alloc, with nothing changed.
+  void insert(wheel_entry& e, tick when);
+
+  /// Takes out an entry that is filed and not yet due (see is_due), nor drained. If it was the last
+  /// one in its slot, returns the tick which next_tick() could have named on that slot's account,
+  /// else no_tick.
+  tick erase(wheel_entry& e) noexcept;
+
+  /// Take out an entry that is due, or one that was drained. O(1).
+  void erase_due(wheel_entry& e) noexcept { erase_from(due_, e); }
+  void erase_drained(wheel_entry& e) noexcept { erase_from(drained_, e); }
+
+  /// Asks for what erase() needs, next to the entry itself, from what its cell() said once.
+  static void prefetch_cell(const void* cell) noexcept;
+
+  /// What next_tick() returns if the slot of `e`, which is filed and not yet due, is the only one
+  /// occupied.
+  [[nodiscard]] tick wake_of(const wheel_entry& e) const noexcept
+  {
+    return wake_tick(chunk::of(e.at_.cell).slot, e.at_.due);
+  }
+
+  /// Moves now to `to`, and what is due by then to the due queue: overdue entries first, then
+  /// in the order of their ticks, then of their insertion. Requires to >= now().
+  void advance(tick to) noexcept;
+
+  /// Moves now back to `to`. What is due stays so, at `to` the latest; all else stays filed under
+  /// its tick, and in its order. Never allocates. O(slots + entries). Requires to <= now().
+  void rewind(tick to) noexcept;
+
+  /// Takes out the next due entry; nullptr if there is none.
+  [[nodiscard]] wheel_entry* pop_due() noexcept { return pop(due_); }
+
+  /// The next due entry, left where it is; nullptr if there is none.
+  [[nodiscard]] wheel_entry* front_due() const noexcept { return front(due_); }
+
+  /// Moves all entries, whenever they are due, to where pop_drained() finds them: the due ones
+  /// first, then in the order of their slots. Touches none of them. O(occupied slots).
+  void drain() noexcept;
+
+  /// Takes out the next entry that was drained; nullptr if there is none.
+  [[nodiscard]] wheel_entry* pop_drained() noexcept { return pop(drained_); }
+
+  /// Whether an entry that is filed and was not drained has become due: pop_due() will return it.
+  [[nodiscard]] bool is_due(const wheel_entry& e) const noexcept { return e.at_.due <= now_; }
+
+  [[nodiscard]] tick now() const noexcept { return now_; }
+
+  /// The first tick to which advance() would have anything to do: an entry due or a slot to
+  /// cascade. `never` if there is none.
+  [[nodiscard]] tick next_tick() const noexcept;
+
+  /// Whether no entry is filed other than due and drained ones.
+  [[nodiscard]] bool empty() const noexcept;
+  [[nodiscard]] bool has_due() const noexcept { return !due_.chunks.empty(); }
+  [[nodiscard]] bool has_drained() const noexcept { return !drained_.chunks.empty(); }
+
+  /// Entries filed, including due and drained ones.
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+  /// Entries that have moved to a finer level so far.
+  [[nodiscard]] std::uint64_t cascaded() const noexcept { return cascaded_; }
+
+  /// Says what is broken; empty if every invariant holds. O(slots + entries).
+  ///
+  /// The wheel does not keep the order of insertion, but the caller may:
+  /// `inserted_before(a, b)` says whether `a` was inserted before `b`. check() asks it about the
+  /// entries of one tick in a slot, and about those that left a slot in one chunk, due or drained.
+  /// Without it, check() proves that entries of one tick stand in one slot, not that they are in
+  /// order there.
+  [[nodiscard]] std::string check(bool (*inserted_before)(const wheel_entry& a,
+                                                          const wheel_entry& b) = nullptr) const;
+
+private:
+  static constexpr unsigned max_levels = 64;
+
+  /// Chunks that may be out without a live entry of their own: the one a cascade is reading.
+  static constexpr std::size_t spare_chunks = 1;
+
+  /// Entries that have left their slots, in the order in which they are popped.
+  struct outlet {
+    chunk_queue chunks;    ///< each with an entry that was not popped yet
+    std::size_t read = 0;  ///< cells of the first chunk that were popped or passed
+  };
+
+  [[nodiscard]] unsigned shift(unsigned level) const noexcept { return level * fan_bits_; }
+  [[nodiscard]] std::uint32_t mask() const noexcept { return (1u << slot_bits_) - 1; }
+  [[nodiscard]] std::uint32_t words_per_level() const noexcept;
+  [[nodiscard]] std::uint32_t slot_of(unsigned level, tick t) const noexcept;
+  [[nodiscard]] std::uint32_t slot_for(tick when) const noexcept;
+  [[nodiscard]] tick first_span(unsigned level) const noexcept;
+
+  // Slots without a place on the time line, behind those of the levels.
+  [[nodiscard]] std::uint32_t overdue_slot() const noexcept { return levels_ << slot_bits_; }
+  [[nodiscard]] std::uint32_t overflow_slot() const noexcept { return overdue_slot() + 1; }
+  [[nodiscard]] std::uint32_t never_slot() const noexcept { return overdue_slot() + 2; }
+
+  void file(wheel_entry& e, std::uint32_t slot) noexcept;
+  [[nodiscard, gnu::noinline]] chunk& open_chunk(std::uint32_t slot) noexcept;
+  [[nodiscard, gnu::noinline]] tick close_chunk(chunk& c, tick due) noexcept;
+  void mark_occupied(std::uint32_t slot) noexcept;
+  void mark_empty(std::uint32_t slot) noexcept;
+  [[nodiscard]] tick wake_tick(std::uint32_t slot, tick due) const noexcept;
+  [[nodiscard]] chunk_queue detach(std::uint32_t slot) noexcept;
+  [[nodiscard]] wheel_entry* front(const outlet& from) const noexcept;
+  [[nodiscard]] wheel_entry* pop(outlet& from) noexcept;
+  void erase_from(outlet& from, wheel_entry& e) noexcept;
+  void leave(outlet& from, chunk& c) noexcept;
+  [[nodiscard]] chunk_queue detach_levels() noexcept;
+  void collect(tick to) noexcept;
+  void take_overdue() noexcept;
+  void cascade(std::uint32_t slot) noexcept;
+  [[nodiscard]] std::uint64_t refile(chunk_queue source) noexcept;
+  void raise_horizons() noexcept;
+
+  // What every insert and erase uses comes first, in two cache lines.
+  unsigned slot_bits_;
+  unsigned fan_bits_;
+  unsigned levels_;
+  tick now_{};
+  std::uint64_t occupied_levels_ = 0;  ///< bit k: level k has an occupied slot
+  std::size_t size_ = 0;
+  std::vector<chunk_queue> slots_;
+  std::vector<std::uint64_t> occupied_;  ///< a bit for each slot of each level
+  chunk_pool pool_;
+
+  std::array<tick, max_levels + 1> horizon_{};  ///< [k]: levels below k hold the ticks before it
+  std::array<std::uint32_t, max_levels> occupied_slots_{};  ///< how many, by level
+
+  outlet due_;
+  outlet drained_;
+  std::uint64_t cascaded_ = 0;
+};
+
+}  // namespace asio_wheel::detail

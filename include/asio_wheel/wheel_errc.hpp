@@ -1,0 +1,32 @@
+// L2 service: the library's own errors.
+#pragma once
+
+#include <asio_wheel/detail/ground/export.hpp>
+#include <asio_wheel/asio.hpp>
+
+#include <system_error>
+#include <type_traits>
+
+namespace asio_wheel {
+
+/// How an operation can fail that Asio has no error for.
+enum class wheel_errc {
+  too_many_pending = 1,  ///< `wheel_options::max_pending` waits were pending already
+};
+
+/// The category of wheel_errc.
+[[nodiscard]] ASIO_WHEEL_EXPORT const boost::system::error_category& wheel_category() noexcept;
+
+/// What makes a wheel_errc an error_code.
+[[nodiscard]] inline error_code make_error_code(wheel_errc e) noexcept
+{
+  return {static_cast<int>(e), wheel_category()};
+}
+
+}  // namespace asio_wheel
+
+template <>
+struct boost::system::is_error_code_enum<asio_wheel::wheel_errc> : std::true_type {};
+
+template <>
+struct std::is_error_code_enum<asio_wheel::wheel_errc> : std::true_type {};

@@ -1,0 +1,58 @@
+// L2 service: what a wheel says about itself.
+#pragma once
+
+#include <asio_wheel/detail/ground/export.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace asio_wheel {
+
+/// A histogram of durations in powers of two: bucket i > 0 counts those in [2^(i-1), 2^i) ns.
+class ASIO_WHEEL_EXPORT log2_histogram {
+public:
+  /// Counts `d`; less than zero is zero.
+  void add(std::chrono::nanoseconds d) noexcept;
+
+  /// Adds the counts of another.
+  log2_histogram& operator+=(const log2_histogram& other) noexcept;
+
+  /// How many durations were counted.
+  [[nodiscard]] std::uint64_t count() const noexcept;
+
+  /// An upper bound of the `p`-th percentile, 0 <= p <= 100: exact to a factor of two, and never
+  /// above max(). Zero if nothing was counted.
+  [[nodiscard]] std::chrono::nanoseconds percentile(double p) const noexcept;
+
+  /// The longest; zero if nothing was counted.
+  [[nodiscard]] std::chrono::nanoseconds max() const noexcept { return max_; }
+
+  /// The counts, bucket by bucket.
+  [[nodiscard]] const std::array<std::uint64_t, 64>& buckets() const noexcept { return buckets_; }
+
+private:
+  std::array<std::uint64_t, 64> buckets_{};
+  std::chrono::nanoseconds max_{};
+};
+
+/// A reading of a wheel's counters. Those that only grow count from the making of the wheel.
+struct wheel_stats {
+  std::uint64_t pending = 0;        ///< waits whose handlers have not begun, nor were cancelled
+  std::uint64_t started = 0;        ///< waits accepted
+  std::uint64_t expired = 0;        ///< waits that came to their deadline
+  std::uint64_t cancelled = 0;      ///< waits that ended with operation_aborted
+  std::uint64_t met = 0;            ///< deadlines whose operation ended before them
+  std::uint64_t rejected = 0;       ///< waits refused with too_many_pending
+  std::uint64_t wakeups = 0;        ///< times the wheel's steady_timer fired
+  std::uint64_t cascaded = 0;       ///< moves of a wait to a finer level
+  std::uint64_t largest_batch = 0;  ///< most expiries delivered before the wheel ran out of them
+
+  /// From the tick a wait was due at to its batch being taken up, over the expired ones. Its
+  /// deadline may lie up to one tick before that tick. One that was past at its start counts from
+  /// its deadline too, but from no earlier than the wheel's latest pass.
+  log2_histogram lateness;
+};
+
+}  // namespace asio_wheel

@@ -1,0 +1,129 @@
+// L2 service: the service that plugs a timing wheel into an execution context.
+#pragma once
+
+#include <asio_wheel/asio.hpp>
+#include <asio_wheel/detail/ground/export.hpp>
+#include <asio_wheel/detail/service/core.hpp>
+#include <asio_wheel/detail/service/initiate_wait.hpp>
+#include <asio_wheel/detail/service/wheel_clock.hpp>
+#include <asio_wheel/wheel_errc.hpp>
+#include <asio_wheel/wheel_options.hpp>
+#include <asio_wheel/wheel_stats.hpp>
+
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/execution_context.hpp>
+#include <boost/asio/io_context.hpp>
+
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+namespace asio_wheel {
+
+class wheel_timer_service;
+
+namespace detail {
+/// What timers of a wheel share with it.
+[[nodiscard]] wheel_core& core_of(const wheel_timer_service& wheel) noexcept;
+}  // namespace detail
+
+/// A timing wheel in an execution context.
+///
+/// One `steady_timer` on a strand drives all the waits of the context, and their handlers are
+/// dispatched from functions posted to the context's executor, in batches: there is no thread of
+/// its own. Make it with make_wheel() or use_wheel(); it is destroyed with its context.
+///
+/// Thread safety: every member may be called from any thread at any time. No handler is called
+/// from inside any of them.
+class ASIO_WHEEL_EXPORT wheel_timer_service : public asio::execution_context::service {
+public:
+  using executor_type = asio::any_io_executor;  ///< that of handlers without one of their own
+  using clock_type = detail::clock_type;    ///< the clock of all deadlines
+  using duration = detail::duration;        ///< of the clock
+  using time_point = detail::time_point;    ///< of the clock
+
+  /// By which a context knows the service.
+  static asio::execution_context::id id;
+
+  /// For `make_service`. Prefer make_wheel(), which fills in the executor: that of the context
+  /// itself, and not a strand, or all handlers without an executor of their own would share it.
+  /// Throws std::invalid_argument that names the first bad option and its range.
+  wheel_timer_service(asio::execution_context& context, const executor_type& ex,
+                      const wheel_options& options = {});
+
+  /// For `use_service(io_context&)`: with the default options.
+  explicit wheel_timer_service(asio::io_context& context);
+
+  /// For `use_service(execution_context&)`, which finds a wheel that exists. It cannot make one, as
+  /// it does not know the context's executor: then it throws std::logic_error. Use use_wheel().
+  explicit wheel_timer_service(asio::execution_context& context);
+
+  /// The context calls this.
+  ~wheel_timer_service();
+
+  /// Waits for `delay` to pass.
+  ///
+  /// A delay of zero or less completes at once, as if posted; duration::max() never does.
+  ///
+  /// @param delay  how long, from the initiation; rounded up to the wheel's next tick.
+  /// @param token  completion signature `void(error_code)`; `asio::deferred` by default, so
+  ///               `co_await wheel.async_wait(5ms)` is complete.
+  /// Errors: success when the delay has passed, never before; asio::error::operation_aborted if
+  ///   cancelled; wheel_errc::too_many_pending.
+  /// Executor: the handler's associated executor, or the service's.
+  /// Cancellation: terminal, partial and total, from any thread, by the associated slot.
+  /// Exceptions: std::bad_alloc, and what posting to the context throws; nothing is started then.
+  template <class Token = asio::deferred_t>
+  auto async_wait(duration delay, Token&& token = {})
+  {
+    return asio::async_initiate<Token, void(error_code)>(initiate(), token, delay);
+  }
+
+  /// Waits until `deadline`. One that has passed completes at once, as if posted;
+  /// time_point::max() never comes. All else as above.
+  template <class Token = asio::deferred_t>
+  auto async_wait(time_point deadline, Token&& token = {})
+  {
+    return asio::async_initiate<Token, void(error_code)>(initiate(), token, deadline);
+  }
+
+  /// The time by which deadlines are judged: no wait succeeds before its deadline by this. On a
+  /// wheel with a coarse clock it is as coarse, and ahead of steady_clock by up to its grain.
+  [[nodiscard]] time_point now() const noexcept { return core_->clock().start_of_delay(); }
+
+  /// The executor of handlers that have none of their own.
+  [[nodiscard]] executor_type get_executor() const noexcept { return core_->executor(); }
+
+  /// As given, with slots and shards filled in and rounded.
+  [[nodiscard]] const wheel_options& options() const noexcept { return core_->options(); }
+
+  /// Waits whose handlers have not begun, other than those that were cancelled: all that
+  /// cancel_all() would cancel. Takes every shard's lock.
+  [[nodiscard]] std::size_t pending() const noexcept { return core_->pending(); }
+
+  /// Cancels all pending waits: they complete with operation_aborted. Returns how many. Of the
+  /// waits that other threads start meanwhile, those are not among them that are started after this
+  /// returns, and each of the others may or may not be.
+  std::size_t cancel_all() { return core_->cancel_all(); }
+
+  /// A reading of the counters. Takes every shard's lock.
+  [[nodiscard]] wheel_stats stats() const noexcept { return core_->stats(); }
+
+private:
+  friend detail::wheel_core& detail::core_of(const wheel_timer_service&) noexcept;
+
+  using initiation = detail::initiate_wait<detail::wait_op, detail::wheel_core, executor_type>;
+  [[nodiscard]] initiation initiate() const noexcept { return {*core_, nullptr}; }
+
+  void shutdown() override;
+
+  boost::intrusive_ptr<detail::wheel_core> core_;
+};
+
+inline detail::wheel_core& detail::core_of(const wheel_timer_service& wheel) noexcept
+{
+  return *wheel.core_;
+}
+
+}  // namespace asio_wheel

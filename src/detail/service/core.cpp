@@ -1,0 +1,408 @@
+// L2 service: starting waits, passes, and the deliveries that call handlers.
+#include <asio_wheel/detail/service/core.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <mutex>
+
+namespace asio_wheel::detail {
+namespace {
+
+std::size_t this_thread_number() noexcept
+{
+  static constinit std::atomic<std::size_t> threads{0};
+  static constinit thread_local std::size_t number = 0;  // of the threads that start waits, from 1
+  if (number == 0) number = ++threads;
+  return number;
+}
+
+wheel_geometry geometry_of(const wheel_options& options)
+{
+  const auto slot_bits = static_cast<unsigned>(std::countr_zero(options.slots));
+  // A quarter of a level's slots make one slot of the next: its cascades stay small, and a level
+  // has room to spare for what it cannot hand down yet.
+  return {.slot_bits = slot_bits, .fan_bits = slot_bits > 2 ? slot_bits - 2 : 1};
+}
+
+std::vector<std::unique_ptr<home>> make_homes(wheel_core& c, const wheel_options& options,
+                                              const wheel_clock& clock)
+{
+  std::vector<std::unique_ptr<home>> homes(options.shards);
+  for (auto& h : homes) h = std::make_unique<home>(c, geometry_of(options), clock);
+  return homes;
+}
+
+std::vector<shard*> shards_of(const std::vector<std::unique_ptr<home>>& homes)
+{
+  std::vector<shard*> shards;
+  for (const auto& h : homes) shards.push_back(h.get());
+  return shards;
+}
+
+/// Counts in how many threads there is one.
+class one_of {
+public:
+  explicit one_of(std::atomic<int>& count) noexcept : count_(count) { ++count_; }
+  one_of(const one_of&) = delete;
+  one_of& operator=(const one_of&) = delete;
+  ~one_of() { --count_; }
+
+private:
+  std::atomic<int>& count_;
+};
+
+}  // namespace
+
+wheel_core::wheel_core(asio::execution_context& context, const asio::any_io_executor& ex,
+           const wheel_options& options)
+  : options_(resolve(options)),
+    executor_(ex),
+    native_(ex),
+    clock_(options_.clock, options_.tick),
+    homes_(make_homes(*this, options_, clock_)),
+    due_(shards_of(homes_)),
+    driver_(native_, context, clock_, [this] { return pass(); })
+{}
+
+wheel_core::~wheel_core() = default;
+
+home& wheel_core::local() noexcept
+{
+  return *homes_[this_thread_number() & (homes_.size() - 1)];
+}
+
+// Starting.
+
+void wheel_core::start(wait_op& op, duration delay)
+{
+  start(op, clock_.tick_for(clock_.deadline_after(delay), delay));
+}
+
+void wheel_core::start(wait_op& op, time_point deadline)
+{
+  start(op, clock_.tick_for(deadline));
+}
+
+void wheel_core::start(wait_op& op, tick when)
+{
+  prepare(when);
+  {
+    section s(local());
+    if (!file(s, op, when)) return;
+  }
+  confirm(when);
+}
+
+bool wheel_core::file(section& s, wait_op& op, tick when)
+{
+  if (s.at().is_closed()) {
+    s.destroy(op);
+    return false;
+  }
+  if (options_.max_pending != 0) {
+    if (pending_.fetch_add(1, std::memory_order_relaxed) >= options_.max_pending) {
+      pending_.fetch_sub(1, std::memory_order_relaxed);
+      s.reject(op);
+      return false;
+    }
+  }
+  try {
+    s.at().file(op, when, s.at());
+  } catch (...) {
+    count_ended(1);
+    throw;
+  }
+  return true;
+}
+
+void section::finish() noexcept
+{
+  const bool post = home_.has_ended() && home_.ended_delivery_.request();
+  const tick unneeded = home_.take_unneeded();
+  wheel_core& c = home_.core();
+  // Without this the core may go with the wait that is destroyed.
+  const boost::intrusive_ptr<wheel_core> kept(destroyed_ ? &c : nullptr);
+  home_.unlock();
+
+  if (destroyed_) destroyed_->end(home_, wait_outcome::destroyed);
+  if (post) c.post_ended(home_);
+  if (cancelled_ != 0) c.count_ended(cancelled_);
+  if (unneeded != no_tick) c.driver_.forget(unneeded);
+}
+
+void wheel_core::tell_driver(home& h) noexcept
+{
+  if (!h.has_unneeded()) return;
+  h.lock();
+  const tick unneeded = h.take_unneeded();
+  h.unlock();
+  if (unneeded != no_tick) h.core().driver_.forget(unneeded);
+}
+
+// Passes.
+
+void wheel_core::outlook::add(const home& h) noexcept
+{
+  due |= h.has_due();
+  idle &= h.idle();
+  ending |= h.ended_delivery_.is_requested();
+  next = std::min(next, h.next_tick());
+}
+
+wheel_core::outlook wheel_core::advance_shards(tick now) noexcept
+{
+  outlook all;
+  for (const auto& h : homes_) {
+    const std::lock_guard lock(*h);
+    h->advance(now);
+    all.add(*h);
+  }
+  return all;
+}
+
+wheel_core::outlook wheel_core::look_ahead() noexcept
+{
+  outlook all;
+  for (const auto& h : homes_) {
+    const std::lock_guard lock(*h);
+    h->settle();
+    all.add(*h);
+  }
+  return all;
+}
+
+/// Moves all wheels to the present and posts the delivery of what is due. Returns the next tick to
+/// wake up for; nothing if no wait is filed.
+std::optional<tick> wheel_core::pass()
+{
+  outlook all;
+  {
+    const std::lock_guard lock(advance_mutex_);
+    all = advance_shards(clock_.tick_floor(clock_.now()));
+  }
+  if (all.due) request_due();
+  if (!all.idle) return all.next;
+  // A thread that the context does not run may have cancelled a wait and not have posted its
+  // delivery yet. Until it has, passes are what keeps the context from running out of work.
+  if (all.ending) driver_.insist();
+  return std::nullopt;
+}
+
+// Delivering what is due.
+
+void wheel_core::request_due() noexcept
+{
+  {
+    const std::lock_guard lock(due_mutex_);
+    if (!due_delivery_.request()) return;
+  }
+  post_due();
+}
+
+void wheel_core::post_due() noexcept
+{
+  if (due_delivery_.post(native_, [this] { deliver_due(); })) return;
+  const std::lock_guard lock(due_mutex_);
+  due_delivery_.set_arrived();
+}
+
+void wheel_core::deliver_due()
+{
+  const one_of here(delivering_);
+  for (int i = 0; i < delivery::length; ++i) {
+    const next_wait next = take_due(i == 0);
+    if (next.post) post_due();
+    if (next.renewed != no_tick) confirm(next.renewed);
+    if (!next.op) return;
+    next.op->end(*next.at, next.outcome, next.taken_up);
+  }
+}
+
+wheel_core::next_wait wheel_core::take_due(bool first) noexcept
+{
+  next_wait next;
+  const std::lock_guard lock(due_mutex_);
+  if (first) due_delivery_.set_arrived();
+  while (!next.op) {
+    if (due_.empty()) {
+      due_.fill(clock_.now(), next.renewed);
+      if (!due_.may_have_more()) return next;
+      if (due_.empty()) continue;  // all of them were lazy
+    }
+    next.at = static_cast<home*>(&due_.next_shard());
+    const std::lock_guard at(*next.at);
+    next.op = next.at->take(due_.take_cell(), due_.taken_up(), next.outcome, next.renewed);
+  }
+  next.taken_up = due_.taken_up();
+  next.post = due_.may_have_more() && due_delivery_.request();
+  if (next.outcome == wait_outcome::expired || next.outcome == wait_outcome::timed_out)
+    count_ended(1);
+  return next;
+}
+
+wait_outcome wheel_core::begin(wait_op& op, home& h, time_point taken_up) noexcept
+{
+  tick renewed = no_tick;
+  wait_outcome outcome{};
+  {
+    const std::lock_guard lock(h);
+    outcome = h.begin(op, taken_up, renewed);
+  }
+  if (outcome == wait_outcome::expired || outcome == wait_outcome::timed_out) count_ended(1);
+  if (renewed != no_tick) confirm(renewed);
+  return outcome;
+}
+
+void wheel_core::drop(wait_op& op, home& h) noexcept
+{
+  const std::lock_guard lock(h);
+  if (h.drop(op)) count_ended(1);
+}
+
+// Delivering what has ended.
+
+void wheel_core::post_ended(home& h) noexcept
+{
+  if (h.ended_delivery_.post(native_, [this, &h] { deliver_ended(h); })) return;
+  const std::lock_guard lock(h);
+  h.ended_delivery_.set_arrived();
+}
+
+void wheel_core::deliver_ended(home& h)
+{
+  for (int i = 0; i < delivery::length; ++i) {
+    const next_wait next = take_ended(h, i == 0);
+    if (next.post) post_ended(h);
+    if (i == 0) tell_driver(h);
+    if (!next.op) return;
+    next.op->end(h, next.outcome);
+  }
+}
+
+wheel_core::next_wait wheel_core::take_ended(home& h, bool first) noexcept
+{
+  next_wait next;
+  const std::lock_guard lock(h);
+  if (first) h.ended_delivery_.set_arrived();
+  next.op = h.pop_ended(next.outcome);
+  next.post = h.has_ended() && h.ended_delivery_.request();
+  return next;
+}
+
+// The clock.
+
+bool wheel_core::stop_clock() noexcept
+{
+  {
+    const std::lock_guard lock(advance_mutex_);
+    if (clock_.is_stopped()) return false;
+    clock_.stop_at(clock_.now());
+  }
+  rest_clock();
+  return true;
+}
+
+bool wheel_core::step_clock(time_point limit) noexcept
+{
+  {
+    // What is due comes first, and what its handlers start may be due next.
+    const std::lock_guard lock(due_mutex_);
+    if (due_delivery_.is_requested() || delivering_ != 0) return true;
+  }
+  {
+    const std::lock_guard lock(advance_mutex_);
+    // More than once if a slot is to be cascaded.
+    for (outlook all = look_ahead(); !all.due; all = advance_shards(all.next)) {
+      const time_point next = clock_.time_of(all.next);
+      if (next > limit || next == time_point::max()) return false;
+      clock_.stop_at(std::max(clock_.now(), next));
+    }
+  }
+  request_due();
+  return true;
+}
+
+void wheel_core::start_clock() noexcept
+{
+  {
+    const std::lock_guard lock(advance_mutex_);
+    // The wheels first: a wait that another thread starts meanwhile may be late, but not early.
+    const tick present = clock_.tick_floor(clock_.running_now());
+    for (const auto& h : homes_) {
+      const std::lock_guard home_lock(*h);
+      h->rewind(present);
+    }
+    clock_.run();
+  }
+  rest_clock();
+}
+
+// All waits at once.
+
+std::size_t wheel_core::cancel_all()
+{
+  std::size_t n = 0;
+  for (const auto& h : homes_) {
+    section s(*h);
+    n += s.cancel_all();
+  }
+  return n;
+}
+
+std::size_t wheel_core::pending() const noexcept
+{
+  std::uint64_t n = 0;
+  for (const auto& h : homes_) {
+    const std::lock_guard lock(*h);
+    n += h->pending();
+  }
+  return static_cast<std::size_t>(n);
+}
+
+wheel_stats wheel_core::stats() const noexcept
+{
+  wheel_stats stats;
+  for (const auto& h : homes_) {
+    const std::lock_guard lock(*h);
+    h->add_to(stats);
+  }
+  stats.wakeups = driver_.wakeups();
+  const std::lock_guard lock(due_mutex_);
+  stats.largest_batch = due_.largest_burst();
+  return stats;
+}
+
+/// A deadline is left to its operation, which may need the core again.
+void wheel_core::destroy_later(wait_op& op, wait_list& all) noexcept
+{
+  if (op.shared_)
+    keep_for(op);
+  else
+    all.push_back(op);
+}
+
+void wheel_core::close() noexcept
+{
+  wait_list all;
+  {
+    const std::lock_guard lock(due_mutex_);
+    while (!due_.empty()) {
+      home& h = static_cast<home&>(due_.next_shard());
+      const std::lock_guard home_lock(h);
+      if (wait_op* const op = h.drop_cell(due_.take_cell())) destroy_later(*op, all);
+    }
+  }
+  for (const auto& h : homes_) {
+    const std::lock_guard lock(*h);
+    h->close();
+    while (wait_op* const op = h->pop_remaining()) destroy_later(*op, all);
+  }
+  for (const auto& h : homes_) h->ended_delivery_.close();
+  due_delivery_.close();
+  driver_.close();
+
+  // Handlers may own timers and start waits as they go; they find the shards closed.
+  while (wait_op* op = all.pop_front()) op->end(*homes_.front(), wait_outcome::destroyed);
+}
+
+}  // namespace asio_wheel::detail

@@ -1,0 +1,214 @@
+// L2 service: recycled memory for waits, in three tiers: thread, process, system.
+#include <asio_wheel/detail/service/op_memory.hpp>
+
+#include <asio_wheel/detail/ground/spin_lock.hpp>
+#include <asio_wheel/detail/service/huge_pages.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <mutex>
+#include <new>
+#include <utility>
+
+namespace asio_wheel::detail {
+namespace {
+
+constexpr std::size_t batch_size = 64;  // blocks that go between a thread and the depot at once
+
+/// A free block. In the depot the first block of a batch also has its length and the next batch;
+/// elsewhere these two are not set.
+struct block {
+  block* next;
+  block* next_batch;
+  std::size_t length;
+};
+static_assert(sizeof(block) <= op_line);
+
+/// What a thread keeps of one size, so that it mostly allocates without a lock.
+struct magazine {
+  block* first;
+  std::size_t count;
+};
+
+/// What the process keeps of one size: batches that threads had to spare, and a slab to cut new
+/// ones from. Memory does not go back to the system; a process that once had a million waits
+/// pending is taken to have them again.
+class depot {
+public:
+  /// A batch of at most batch_size blocks of `size` bytes.
+  block* take(std::size_t size)
+  {
+    std::byte* fresh = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      if (block* batch = batches_) {
+        batches_ = batch->next_batch;
+        return batch;
+      }
+      fresh = cut(size * batch_size);
+    }
+    block* first = nullptr;
+    for (std::size_t i = batch_size; i-- > 0;)
+      first = ::new (fresh + i * size) block{first, nullptr, batch_size - i};
+    return first;
+  }
+
+  void give_back(block& batch, std::size_t length) noexcept
+  {
+    const std::lock_guard lock(mutex_);
+    batch.next_batch = batches_;
+    batch.length = length;
+    batches_ = &batch;
+  }
+
+  /// Adds the block to the first batch, or starts a batch with it when that one is full.
+  void give_back_one(block& b) noexcept
+  {
+    const std::lock_guard lock(mutex_);
+    if (block* const rest = batches_; rest && rest->length < batch_size)
+      b = {rest, rest->next_batch, rest->length + 1};
+    else
+      b = {nullptr, rest, 1};
+    batches_ = &b;
+  }
+
+private:
+  std::byte* cut(std::size_t size)
+  {
+    if (size > slab_left_) {
+      next_slab_ = std::max(next_slab_, size);
+      slab_ = static_cast<std::byte*>(huge_page_resource().allocate(next_slab_, op_line));
+      slab_left_ = next_slab_;
+      next_slab_ = std::min(2 * next_slab_, largest_slab);
+    }
+    slab_left_ -= size;
+    return std::exchange(slab_, slab_ + size);
+  }
+
+  static constexpr std::size_t largest_slab = std::size_t{8} << 20;
+
+  spin_lock mutex_;
+  block* batches_ = nullptr;
+  std::byte* slab_ = nullptr;
+  std::size_t slab_left_ = 0;
+  std::size_t next_slab_ = std::size_t{64} << 10;
+};
+
+constexpr std::size_t classes = largest_recycled_op / op_line;
+constinit std::array<depot, classes> depots{};
+constinit thread_local std::array<magazine, classes> magazines{};
+
+/// Whether the thread has emptied its magazines for good. They stay empty: objects that are
+/// destroyed later, such as a thread_local context, take from the depot and free to it directly.
+/// It is not a member of thread_end, which it outlives.
+constinit thread_local bool has_ended = false;
+
+std::size_t class_of(std::size_t size) noexcept
+{
+  return (size - 1) / op_line;
+}
+
+/// Hands the first `n` blocks of a magazine to its depot; n <= batch_size.
+[[gnu::noinline, gnu::cold]] void unload(std::size_t size_class, std::size_t n) noexcept
+{
+  magazine& m = magazines[size_class];
+  block* const batch = m.first;
+  block* last = batch;
+  for (std::size_t i = 1; i < n; ++i) last = last->next;
+  m.first = std::exchange(last->next, nullptr);
+  m.count -= n;
+  depots[size_class].give_back(*batch, n);
+}
+
+/// Empties the magazines when their thread ends.
+struct thread_end {
+  /// A first use makes sure that the destructor will run.
+  void await() const noexcept {}
+
+  ~thread_end()
+  {
+    has_ended = true;
+    for (std::size_t c = 0; c < classes; ++c) {
+      while (magazines[c].count > 0) unload(c, std::min(magazines[c].count, batch_size));
+    }
+  }
+};
+thread_local thread_end this_thread_end;
+
+/// Fills the empty magazine and takes a block from it.
+[[gnu::noinline, gnu::cold]] void* allocate_from_depot(std::size_t size_class)
+{
+  if (!has_ended) this_thread_end.await();
+  depot& d = depots[size_class];
+  block* const batch = d.take((size_class + 1) * op_line);
+  block* const rest = batch->next;
+  const std::size_t length = batch->length - 1;
+  if (!has_ended)
+    magazines[size_class] = {rest, length};
+  else if (rest)
+    d.give_back(*rest, length);
+  return batch;
+}
+
+/// Puts a block into the empty magazine.
+[[gnu::noinline, gnu::cold]] void deallocate_to_empty(void* p, std::size_t size_class) noexcept
+{
+  block* const b = ::new (p) block;
+  if (has_ended) return depots[size_class].give_back_one(*b);
+  this_thread_end.await();
+  b->next = nullptr;
+  magazines[size_class] = {b, 1};
+}
+
+// AddressSanitizer is to see each wait come and go.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool recycle = false;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+constexpr bool recycle = false;
+#else
+constexpr bool recycle = true;
+#endif
+#else
+constexpr bool recycle = true;
+#endif
+
+}  // namespace
+
+void* allocate_recycled_op(std::size_t size)
+{
+  if (!recycle) return ::operator new (size, std::align_val_t{op_line});
+  const std::size_t c = class_of(size);
+  magazine& m = magazines[c];
+  block* const b = m.first;
+  if (!b) return allocate_from_depot(c);
+  m = {b->next, m.count - 1};
+  return b;
+}
+
+void deallocate_recycled_op(void* p, std::size_t size) noexcept
+{
+  if (!recycle) return ::operator delete (p, std::align_val_t{op_line});
+  const std::size_t c = class_of(size);
+  magazine& m = magazines[c];
+  if (m.count == 0) return deallocate_to_empty(p, c);
+  block* const b = ::new (p) block;
+  b->next = m.first;
+  m = {b, m.count + 1};
+  if (m.count >= 2 * batch_size) unload(c, batch_size);
+}
+
+void* allocate_unrecycled_op(std::size_t size, std::size_t alignment)
+{
+  if (alignment <= __STDCPP_DEFAULT_NEW_ALIGNMENT__) return ::operator new(size);
+  return ::operator new (size, std::align_val_t{alignment});
+}
+
+void deallocate_unrecycled_op(void* p, std::size_t alignment) noexcept
+{
+  if (alignment <= __STDCPP_DEFAULT_NEW_ALIGNMENT__) return ::operator delete(p);
+  ::operator delete (p, std::align_val_t{alignment});
+}
+
+}  // namespace asio_wheel::detail

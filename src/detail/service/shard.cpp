@@ -1,0 +1,373 @@
+// L2 service: the transitions of a wait's life, under its shard's lock.
+#include <asio_wheel/detail/service/shard.hpp>
+
+#include <asio_wheel/detail/ground/prefetch.hpp>
+#include <asio_wheel/detail/service/huge_pages.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace asio_wheel::detail {
+namespace {
+
+/// The stamp of the latest wait that this thread started, in whichever wheel.
+constinit thread_local std::uint64_t this_thread_stamp = 0;
+
+}  // namespace
+
+shard::shard(wheel_geometry geometry, const wheel_clock& clock)
+  : wheel_(geometry, huge_page_resource()),
+    clock_(clock)
+{}
+
+// file
+
+void shard::file(wait_op& op, tick when, home& h)
+{
+  insert(op, when);
+  ++started_;
+
+  // A Lamport clock: later than this shard's previous start and than this thread's. So the waits
+  // that a thread starts carry growing stamps, whichever shards they go to.
+  stamp_ = this_thread_stamp = std::max(stamp_, this_thread_stamp) + 1;
+  op.stamp_ = stamp_ & ((std::uint64_t{1} << 48) - 1);
+
+  if (op.linked_) link_of(op).connect(h, op);
+}
+
+void shard::insert(wait_op& op, tick when)
+{
+  wheel_.insert(op, when);
+  set_state(op, wait_state::filed);
+  // The driver wakes up in time for this one, and has its reason again.
+  const tick unneeded = unneeded_.load(std::memory_order_relaxed);
+  if (unneeded != no_tick && wheel_.wake_of(op) <= unneeded)
+    unneeded_.store(no_tick, std::memory_order_relaxed);
+}
+
+void shard::reject(wait_op& op) noexcept
+{
+  ++rejected_;
+  set_state(op, wait_state::rejected);
+  ended_.push_back(op);
+}
+
+void shard::hasten(timer_wait_op& op, tick when) noexcept
+{
+  if (state_of(op) != wait_state::filed || is_all_cancelled(op)) return;
+  if (wheel_.is_due(op) || op.due() <= when) return;
+  wheel_.erase(op);
+  wheel_.insert(op, when);  // what was just erased left room for it
+}
+
+// cancel
+
+std::size_t shard::cancel(wait_op& op) noexcept
+{
+  settle();
+  cut_ties(op);
+  if (is_all_cancelled(op)) return 0;
+  ++cancelled_;
+  end_as_cancelled(op);
+  return 1;
+}
+
+std::size_t shard::cancel_one(timer_wait_list& waits) noexcept
+{
+  settle();
+  while (timer_wait_op* const op = waits.front()) {
+    if (cancel(*op) != 0) return 1;
+  }
+  return 0;
+}
+
+std::size_t shard::cancel(timer_wait_list& waits, bool at_home) noexcept
+{
+  if (waits.has_one() && left_of_cancelled_ == 0) {
+    if (put_off_.is_time(at_home)) carry_out_cancels();
+    put_off_.add(*waits.front());
+    waits.clear();
+    ++cancelled_;
+    return 1;
+  }
+  std::size_t n = 0;
+  while (timer_wait_op* const op = waits.front()) n += cancel(*op);
+  return n;
+}
+
+void shard::carry_out_cancels() noexcept
+{
+  put_off_.take([this](timer_wait_op& op) {
+    op.set_unlisted();  // by its timer, which may be gone
+    cut_link(op);
+    end_as_cancelled(op);
+  });
+}
+
+void shard::end_as_cancelled(wait_op& op) noexcept
+{
+  switch (state_of(op)) {
+    case wait_state::filed:
+      erase(op);
+      ended_.push_back(op);
+      break;
+    case wait_state::due:
+      op.leave_cell();
+      ended_.push_back(op);
+      break;
+    default: break;  // on its way, where it will take note
+  }
+  set_state(op, wait_state::cancelled);
+}
+
+std::size_t shard::cancel_all() noexcept
+{
+  settle();
+  const std::uint64_t n = pending();
+  if (n == 0) return 0;
+  all_cancelled_ = stamp_;
+  left_of_cancelled_ += n;
+  cancelled_ += n;
+  wheel_.drain();
+  unneeded_.store(tick{}, std::memory_order_relaxed);
+  return static_cast<std::size_t>(n);
+}
+
+/// Takes a filed wait out of the wheel.
+void shard::erase(wait_op& op) noexcept
+{
+  if (is_all_cancelled(op)) return wheel_.erase_drained(op);
+  if (wheel_.is_due(op)) return wheel_.erase_due(op);
+  const tick unneeded = wheel_.erase(op);
+  if (unneeded == no_tick) return;
+  unneeded_.store(std::min(unneeded_.load(std::memory_order_relaxed), unneeded),
+                  std::memory_order_relaxed);
+}
+
+// expire
+
+void shard::advance(tick now) noexcept
+{
+  settle();
+  unneeded_.store(no_tick, std::memory_order_relaxed);
+  wheel_.advance(now);
+}
+
+void shard::rewind(tick now) noexcept
+{
+  settle();
+  if (now < wheel_.now()) wheel_.rewind(now);
+}
+
+wait_op* shard::pop_due(wheel_entry*& cell, time_point now, tick& renewed) noexcept
+{
+  settle();
+  auto* const op = static_cast<wait_op*>(wheel_.pop_due());
+  if (!op) return nullptr;
+  if (op->lazy_ && renew(static_cast<lazy_wait_op&>(*op), now, renewed)) return nullptr;
+  op->enter_cell(cell);
+  set_state(*op, wait_state::due);
+  return op;
+}
+
+/// Files a lazy wait again whose deadline is no longer over.
+bool shard::renew(lazy_wait_op& op, time_point now, tick& renewed) noexcept
+{
+  const time_point deadline = op.deadline_->deadline();
+  if (deadline <= now) return false;
+  const tick when = clock_.tick_ceil(deadline);
+  try {
+    insert(op, when);
+  } catch (...) {
+    return false;  // the room it had in the wheel is taken: then it expires after all
+  }
+  renewed = std::min(renewed, when);
+  return true;
+}
+
+void shard::prefetch_ties(const wait_op& op) noexcept
+{
+  if (!op.of_timer_) return;
+  const auto& of_timer = static_cast<const timer_wait_op&>(op);
+  prefetch(of_timer.next);
+  prefetch(of_timer.prev);
+}
+
+// begin
+
+wait_op* shard::take(wheel_entry*& cell, time_point taken_up, wait_outcome& outcome,
+                     tick& renewed) noexcept
+{
+  settle();
+  auto* const op = static_cast<wait_op*>(cell);
+  if (!op) return nullptr;
+  if (!op->foreign_) {
+    outcome = begin(*op, taken_up, renewed);
+    return outcome != wait_outcome::undecided ? op : nullptr;
+  }
+  set_state(*op, wait_state::sent);
+  op->sending_ = op->shared_;
+  outcome = wait_outcome::undecided;
+  return op;
+}
+
+wait_outcome shard::begin(wait_op& op, time_point taken_up, tick& renewed) noexcept
+{
+  settle();
+  if (state_of(op) == wait_state::rejected) return leave(op, wait_outcome::rejected);
+  if (state_of(op) == wait_state::cancelled) return leave(op, wait_outcome::cancelled);
+  if (is_all_cancelled(op)) return begin_cancelled(op);
+  auto outcome = wait_outcome::expired;
+  if (op.lazy_) {
+    auto& lazy = static_cast<lazy_wait_op&>(op);
+    if (renew(lazy, taken_up, renewed)) return wait_outcome::undecided;
+    outcome = lazy.deadline_->expire(taken_up);
+  }
+  ++expired_;
+  // One that was handed back has lost its tick.
+  if (taken_up != time_point{}) lateness_.add(taken_up - clock_.time_of(op.due()));
+  return leave(op, outcome);
+}
+
+wait_outcome shard::begin_cancelled(wait_op& op) noexcept
+{
+  --left_of_cancelled_;
+  return leave(op, wait_outcome::cancelled);
+}
+
+/// Makes a wait unreachable, which ends like that.
+wait_outcome shard::leave(wait_op& op, wait_outcome outcome) noexcept
+{
+  cut_ties(op);
+  set_state(op, wait_state::none);
+  if (op.shared_) ++op.holders_;
+  return outcome;
+}
+
+wait_op* shard::pop_ended(wait_outcome& outcome) noexcept
+{
+  settle();
+  wait_op* op = ended_.pop_front();
+  if (op)
+    wait_op::link_of(*op) = {};  // says that it is in no list
+  else if (!(op = static_cast<wait_op*>(wheel_.pop_drained())))
+    return nullptr;
+  if (!op->foreign_) {
+    tick none = no_tick;
+    outcome = begin(*op, {}, none);
+    return op;
+  }
+  if (state_of(*op) == wait_state::filed || state_of(*op) == wait_state::handed_back)
+    set_state(*op, wait_state::sent);
+  op->sending_ = op->shared_;
+  outcome = wait_outcome::undecided;
+  return op;
+}
+
+void shard::take_back(wait_op& op) noexcept
+{
+  set_state(op, wait_state::handed_back);
+  ended_.push_front(op);
+}
+
+// destroy
+
+void shard::close() noexcept
+{
+  settle();
+  closed_ = true;
+  wheel_.drain();
+}
+
+wait_op* shard::pop_remaining() noexcept
+{
+  wait_op* op = static_cast<wait_op*>(wheel_.pop_drained());
+  if (!op) op = ended_.pop_front();
+  if (op) drop(*op);
+  return op;
+}
+
+wait_op* shard::drop_cell(wheel_entry*& cell) noexcept
+{
+  settle();
+  auto* const op = static_cast<wait_op*>(cell);
+  if (op) drop(*op);
+  return op;
+}
+
+bool shard::drop(wait_op& op) noexcept
+{
+  settle();
+  const bool was_pending = end_uncalled(op, destroyed_);
+  cut_ties(op);
+  return was_pending;
+}
+
+bool shard::drop_deadline(wait_op& op) noexcept
+{
+  switch (state_of(op)) {
+    case wait_state::none: return false;
+    case wait_state::filed: erase(op); break;
+    case wait_state::due: op.leave_cell(); break;
+    case wait_state::sent: break;
+    case wait_state::handed_back:
+    case wait_state::cancelled:
+    case wait_state::rejected:
+      if (wait_op::link_of(op).next) wait_list::erase(op);
+  }
+  return end_uncalled(op, met_);
+}
+
+/// Counts the end of a wait whose handler will not be called, as one of `ended` if it was pending
+/// until now. Whether it was.
+bool shard::end_uncalled(wait_op& op, std::uint64_t& ended) noexcept
+{
+  const wait_state s = state_of(op);
+  set_state(op, wait_state::none);
+  if (s == wait_state::none || s == wait_state::cancelled || s == wait_state::rejected) return false;
+  if (is_all_cancelled(op)) {
+    --left_of_cancelled_;
+    return false;
+  }
+  ++ended;
+  return true;
+}
+
+wait_link& shard::link_of(const wait_op& op) noexcept
+{
+  if (op.lazy_) return *static_cast<const linked<lazy_wait_op>&>(op).link_;
+  if (op.of_timer_) return *static_cast<const linked<timer_wait_op>&>(op).link_;
+  return *static_cast<const linked<wait_op>&>(op).link_;
+}
+
+void shard::cut_link(wait_op& op) noexcept
+{
+  if (!op.linked_) return;
+  link_of(op).disconnect();
+  op.linked_ = false;
+}
+
+void shard::cut_ties(wait_op& op) noexcept
+{
+  if (op.shared_) return;  // its operation goes on
+  cut_link(op);
+  if (!op.of_timer_) return;
+  auto& of_timer = static_cast<timer_wait_op&>(op);
+  if (!of_timer.is_listed()) return;
+  timer_wait_list::erase(of_timer);
+  of_timer.set_unlisted();
+}
+
+void shard::add_to(wheel_stats& stats) const noexcept
+{
+  stats.pending += pending();
+  stats.started += started_;
+  stats.expired += expired_;
+  stats.cancelled += cancelled_;
+  stats.met += met_;
+  stats.rejected += rejected_;
+  stats.cascaded += wheel_.cascaded();
+  stats.lateness += lateness_;
+}
+
+}  // namespace asio_wheel::detail

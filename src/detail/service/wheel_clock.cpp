@@ -1,0 +1,156 @@
+// L2 service: clocks and the arithmetic between time points and ticks.
+#include <asio_wheel/detail/service/wheel_clock.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+#if defined(__linux__)
+#include <ctime>
+#endif
+
+namespace asio_wheel::detail {
+namespace {
+
+using std::chrono::nanoseconds;
+static_assert(std::is_same_v<duration, nanoseconds>, "ticks are counted from nanoseconds");
+
+// steady_clock is CLOCK_MONOTONIC on Linux. Its coarse sister runs on the same time line, behind
+// it: the kernel moves it at each of its ticks by as many whole ticks as have passed, so by less
+// than two of them, unless the host of a virtual machine holds it up.
+#if defined(__linux__)
+duration coarse_grain() noexcept
+{
+  timespec grain{};
+  return clock_getres(CLOCK_MONOTONIC_COARSE, &grain) == 0
+           ? 2 * (std::chrono::seconds{grain.tv_sec} + nanoseconds{grain.tv_nsec})
+           : duration{};
+}
+
+time_point coarse_now() noexcept
+{
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return time_point{std::chrono::seconds{now.tv_sec} + nanoseconds{now.tv_nsec}};
+}
+#else
+duration coarse_grain() noexcept
+{
+  return {};
+}
+time_point coarse_now() noexcept
+{
+  return clock_type::now();
+}
+#endif
+
+/// How many clocks of each kind there are in the process, and the grain of the coarse ones. One
+/// that is stopped is of both kinds.
+struct alignas(64) population {
+  std::atomic<int> precise;
+  std::atomic<int> coarse;
+  std::atomic<duration> grain;
+};
+constinit population clocks{};
+
+}  // namespace
+
+wheel_clock::wheel_clock(clock_source source, nanoseconds tick_length)
+  : origin_(clock_type::now()),
+    tick_ns_(static_cast<std::uint64_t>(tick_length.count())),
+    last_{static_cast<std::uint64_t>((time_point::max() - origin_).count()) / tick_ns_.divisor()},
+    coarse_grain_(source == clock_source::coarse ? coarse_grain() : duration{})
+{
+  if (coarse_grain_ != duration{}) clocks.grain.store(coarse_grain_, std::memory_order_relaxed);
+  ++(coarse_grain_ != duration{} ? clocks.coarse : clocks.precise);
+}
+
+wheel_clock::~wheel_clock()
+{
+  if (is_stopped()) run();
+  --(coarse_grain_ != duration{} ? clocks.coarse : clocks.precise);
+}
+
+void wheel_clock::stop_at(time_point t) noexcept
+{
+  if (!is_stopped()) {
+    ++clocks.precise;
+    ++clocks.coarse;
+  }
+  stopped_at_ = t.time_since_epoch().count();
+}
+
+void wheel_clock::run() noexcept
+{
+  stopped_at_ = 0;
+  --clocks.precise;
+  --clocks.coarse;
+}
+
+time_point wheel_clock::coarse_running_now() const noexcept
+{
+  return std::min(clock_type::now(), coarse_now() + coarse_grain_);
+}
+
+time_point wheel_clock::start_of_delay() const noexcept
+{
+  return coarse_grain_ != duration{} && !is_stopped() ? coarse_now() + coarse_grain_ : now();
+}
+
+time_point wheel_clock::early_start_of_delay() noexcept
+{
+  // Never wrong about the clock in question: that one is counted.
+  if (clocks.coarse.load(std::memory_order_relaxed) == 0) return clock_type::now();
+  if (clocks.precise.load(std::memory_order_relaxed) != 0) return unknown;
+  return coarse_now() + clocks.grain.load(std::memory_order_relaxed);
+}
+
+time_point wheel_clock::deadline_after(duration delay, time_point early) const noexcept
+{
+  // One that is over at once must not lie ahead of now(), as a coarse start does.
+  if (delay <= duration::zero()) return add(now(), delay);
+  return add(early != unknown ? early : start_of_delay(), delay);
+}
+
+void wheel_clock::sleep_towards(time_point deadline) const
+{
+  // In pieces: what a standard library makes of the last time point is not to be relied on, and a
+  // clock that is stopped may be moved at any time.
+  const duration piece =
+    is_stopped() ? duration{std::chrono::milliseconds{1}} : std::chrono::hours{1};
+  std::this_thread::sleep_for(std::min(deadline - now(), piece));
+}
+
+std::uint64_t wheel_clock::since_origin(time_point t) const noexcept
+{
+  return t > origin_ ? static_cast<std::uint64_t>(t.time_since_epoch().count()) -
+                         static_cast<std::uint64_t>(origin_.time_since_epoch().count())
+                     : 0;
+}
+
+tick wheel_clock::tick_ceil(time_point t) const noexcept
+{
+  if (t == time_point::max()) return never;
+  const auto [ticks, rest] = tick_ns_.divide(since_origin(t));
+  return tick{ticks + (rest != 0)};
+}
+
+tick wheel_clock::tick_floor(time_point t) const noexcept
+{
+  return tick{tick_ns_.divide(since_origin(t)).quotient};
+}
+
+tick wheel_clock::tick_for(time_point deadline) const noexcept
+{
+  const tick up = tick_ceil(deadline);
+  const time_point present = now();
+  return deadline > present ? up : std::min(up, tick_floor(present));
+}
+
+time_point wheel_clock::time_of(tick t) const noexcept
+{
+  if (t > last_) return time_point::max();
+  return origin_ + duration{static_cast<duration::rep>(count(t) * tick_ns_.divisor())};
+}
+
+}  // namespace asio_wheel::detail

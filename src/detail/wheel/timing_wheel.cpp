@@ -1,0 +1,361 @@
+// L1 wheel: filing, erasing and advancing. check() is in timing_wheel_check.cpp.
+#include <asio_wheel/detail/wheel/timing_wheel.hpp>
+
+#include <asio_wheel/detail/ground/prefetch.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <stdexcept>
+#include <utility>
+
+namespace asio_wheel::detail {
+namespace {
+
+constexpr unsigned word_bits = 64;
+constexpr unsigned tick_bits = 64;
+
+/// Marks an entry in the overdue slot: later than any now, so not due before its advance().
+constexpr tick overdue = no_tick;
+
+/// t + 2^bits, or `never`.
+constexpr tick add_span(tick t, unsigned bits) noexcept
+{
+  return bits < tick_bits ? t + (std::uint64_t{1} << bits) : never;
+}
+
+/// On entering `c`: asks for the entries of the chunk after it, and for the chunk after that.
+void prefetch_behind(const chunk& c) noexcept
+{
+  const chunk* next = c.next;
+  if (!next) return;
+  for (unsigned i = 0; i < next->used; ++i) prefetch(next->cells[i]);
+  if (next->next) {
+    prefetch(next->next);
+    prefetch(next->next->cells + chunk::capacity - 1);
+  }
+}
+
+}  // namespace
+
+timing_wheel::timing_wheel(wheel_geometry g, std::pmr::memory_resource& memory)
+  : slot_bits_(g.slot_bits),
+    fan_bits_(g.fan_bits),
+    levels_(g.levels),
+    pool_(memory)
+{
+  if (fan_bits_ < 1 || fan_bits_ > slot_bits_ || slot_bits_ > 16 || levels_ > max_levels)
+    throw std::invalid_argument(
+      "wheel_geometry: 1 <= fan_bits <= slot_bits <= 16 and levels <= 64 is required");
+  if (levels_ == 0) levels_ = 1 + (tick_bits - slot_bits_ + fan_bits_ - 1) / fan_bits_;
+
+  occupied_.resize(std::size_t{levels_} * words_per_level());
+  slots_.resize((std::size_t{levels_} << slot_bits_) + 3);
+  raise_horizons();
+}
+
+std::uint32_t timing_wheel::words_per_level() const noexcept
+{
+  return std::max(1u, (mask() + 1) / word_bits);
+}
+
+/// The slot of `level` that `t` hashes to.
+std::uint32_t timing_wheel::slot_of(unsigned level, tick t) const noexcept
+{
+  const unsigned bits = shift(level);
+  const auto spans = static_cast<std::uint32_t>(bits < tick_bits ? count(t) >> bits : 0);
+  return (level << slot_bits_) + (spans & mask());
+}
+
+/// The slot of the finest level that reaches `when`.
+std::uint32_t timing_wheel::slot_for(tick when) const noexcept
+{
+  for (unsigned level = 0; level < levels_; ++level) {
+    if (when < horizon_[level + 1]) return slot_of(level, when);
+  }
+  return overflow_slot();
+}
+
+void timing_wheel::insert(wheel_entry& e, tick when)
+{
+  pool_.reserve(size_ + 1 + spare_chunks);
+  ++size_;
+  if (when <= now_) {
+    e.at_.due = overdue;
+    file(e, overdue_slot());
+  } else {
+    e.at_.due = when;
+    file(e, when == never ? never_slot() : slot_for(when));
+  }
+}
+
+void timing_wheel::file(wheel_entry& e, std::uint32_t slot) noexcept
+{
+  chunk* c = slots_[slot].tail;
+  if (!c || c->used == chunk::capacity) c = &open_chunk(slot);
+  e.at_.cell = &c->cells[c->used++];
+  *e.at_.cell = &e;
+  ++c->live;
+}
+
+/// A new last chunk for a slot.
+chunk& timing_wheel::open_chunk(std::uint32_t slot) noexcept
+{
+  if (slots_[slot].empty()) mark_occupied(slot);
+  chunk& c = pool_.take(slot);
+  slots_[slot].push_back(c);
+  return c;
+}
+
+tick timing_wheel::erase(wheel_entry& e) noexcept
+{
+  wheel_entry** const cell = e.at_.cell;
+  chunk& c = chunk::of(cell);
+  *cell = nullptr;
+  --size_;
+  if (--c.live == 0) return close_chunk(c, e.at_.due);
+  return no_tick;
+}
+
+/// Takes away a chunk whose last live entry, due at `due`, was erased. Returns what erase() does.
+tick timing_wheel::close_chunk(chunk& c, tick due) noexcept
+{
+  const std::uint32_t slot = c.slot;
+  slots_[slot].unlink(c);
+  pool_.give_back(c);
+  if (!slots_[slot].empty()) return no_tick;
+  mark_empty(slot);
+  return wake_tick(slot, due);
+}
+
+void timing_wheel::prefetch_cell(const void* cell) noexcept
+{
+  prefetch(cell);
+  prefetch(chunk::address_of(cell));
+}
+
+void timing_wheel::mark_occupied(std::uint32_t slot) noexcept
+{
+  if (slot >= overdue_slot()) return;
+  const std::uint32_t level = slot >> slot_bits_;
+  const std::uint32_t bit = slot & mask();
+  occupied_[level * words_per_level() + bit / word_bits] |= std::uint64_t{1} << bit % word_bits;
+  occupied_levels_ |= std::uint64_t{1} << level;
+  ++occupied_slots_[level];
+}
+
+void timing_wheel::mark_empty(std::uint32_t slot) noexcept
+{
+  if (slot >= overdue_slot()) return;
+  const std::uint32_t level = slot >> slot_bits_;
+  const std::uint32_t bit = slot & mask();
+  occupied_[level * words_per_level() + bit / word_bits] &= ~(std::uint64_t{1} << bit % word_bits);
+  if (--occupied_slots_[level] == 0) occupied_levels_ &= ~(std::uint64_t{1} << level);
+}
+
+/// What next_tick() returns if `slot`, which holds tick `due`, is the only one occupied.
+tick timing_wheel::wake_tick(std::uint32_t slot, tick due) const noexcept
+{
+  if (slot < overdue_slot()) return span_begin(due, shift(slot >> slot_bits_));
+  if (slot == overdue_slot()) return now_;
+  return slot == overflow_slot() ? horizon_[levels_] : never;
+}
+
+/// The first tick of the first occupied slot of an occupied level.
+tick timing_wheel::first_span(unsigned level) const noexcept
+{
+  const unsigned bits = shift(level);
+  const std::uint64_t base = bits < tick_bits ? count(now_) >> bits : 0;
+  const std::uint32_t from = static_cast<std::uint32_t>(base) & mask();
+  const std::uint32_t words = words_per_level();
+  const std::uint64_t* word = &occupied_[level * words];
+
+  std::uint32_t index = from / word_bits;
+  std::uint64_t set = word[index] & ~std::uint64_t{0} << from % word_bits;
+  while (set == 0) {
+    index = (index + 1) & (words - 1);
+    set = word[index];
+  }
+  const std::uint32_t slot = index * word_bits + static_cast<std::uint32_t>(std::countr_zero(set));
+  const std::uint64_t spans = base + ((slot - from) & mask());
+  return bits < tick_bits ? tick{spans << bits} : tick{};
+}
+
+tick timing_wheel::next_tick() const noexcept
+{
+  if (!slots_[overdue_slot()].empty()) return now_;
+  // Levels do not overlap: whatever is in the finest occupied one comes before all the others.
+  if (occupied_levels_ != 0)
+    return first_span(static_cast<unsigned>(std::countr_zero(occupied_levels_)));
+  return slots_[overflow_slot()].empty() ? never : horizon_[levels_];
+}
+
+bool timing_wheel::empty() const noexcept
+{
+  return occupied_levels_ == 0 && slots_[overdue_slot()].empty() &&
+         slots_[overflow_slot()].empty() && slots_[never_slot()].empty();
+}
+
+void timing_wheel::advance(tick to) noexcept
+{
+  assert(to >= now_ && to < never);
+  const tick before = now_;
+  if (size_ != 0 && next_tick() <= to) collect(to);
+  now_ = to;
+  // Horizons are multiples of a level-1 span at least, so they can move only when now leaves one.
+  if ((count(before) ^ count(to)) >> fan_bits_ != 0) raise_horizons();
+}
+
+void timing_wheel::collect(tick to) noexcept
+{
+  take_overdue();
+  for (tick next = next_tick(); next <= to; next = next_tick()) {
+    now_ = next;
+    if (occupied_levels_ & 1) {
+      chunk_queue found = detach(slot_of(0, next));
+      due_.chunks.splice_back(found);
+    } else {
+      cascade(occupied_levels_ != 0
+                ? slot_of(static_cast<unsigned>(std::countr_zero(occupied_levels_)), next)
+                : overflow_slot());
+    }
+  }
+}
+
+chunk_queue timing_wheel::detach(std::uint32_t slot) noexcept
+{
+  if (!slots_[slot].empty()) mark_empty(slot);
+  return std::exchange(slots_[slot], {});
+}
+
+void timing_wheel::take_overdue() noexcept
+{
+  chunk_queue found = detach(overdue_slot());
+  for (chunk* c = found.head; c; c = c->next) {
+    for (unsigned i = 0; i < c->used; ++i) {
+      if (c->cells[i]) c->cells[i]->at_.due = now_;
+    }
+  }
+  due_.chunks.splice_back(found);
+}
+
+/// Hands the entries of a slot whose first tick is now to the levels below it, all empty.
+void timing_wheel::cascade(std::uint32_t slot) noexcept
+{
+  const chunk_queue source = detach(slot);
+  raise_horizons();
+  cascaded_ += refile(source);
+}
+
+/// Files each entry of a detached queue in the slot that the horizons name now. Returns how many.
+std::uint64_t timing_wheel::refile(chunk_queue source) noexcept
+{
+  std::uint64_t n = 0;
+  for (chunk* c = source.head; c;) {
+    prefetch_behind(*c);
+    for (unsigned i = 0; i < c->used; ++i) {
+      wheel_entry* e = c->cells[i];
+      if (e) file(*e, slot_for(e->at_.due));
+    }
+    n += c->live;
+    chunk* const next = c->next;
+    pool_.give_back(*c);
+    c = next;
+  }
+  return n;
+}
+
+/// All that is in the levels, slot by slot from the earliest on.
+chunk_queue timing_wheel::detach_levels() noexcept
+{
+  chunk_queue all;
+  while (occupied_levels_ != 0) {
+    const auto level = static_cast<unsigned>(std::countr_zero(occupied_levels_));
+    chunk_queue found = detach(slot_of(level, first_span(level)));
+    all.splice_back(found);
+  }
+  chunk_queue found = detach(overflow_slot());
+  all.splice_back(found);
+  return all;
+}
+
+void timing_wheel::rewind(tick to) noexcept
+{
+  assert(to <= now_);
+  for (chunk* c = due_.chunks.head; c; c = c->next) {
+    // What lies before `read` has been popped, and may be gone.
+    for (std::size_t i = c == due_.chunks.head ? due_.read : 0; i < c->used; ++i) {
+      if (wheel_entry* e = c->cells[i]) e->at_.due = std::min(e->at_.due, to);
+    }
+  }
+  chunk_queue all = detach_levels();
+  now_ = to;
+  raise_horizons();  // anew, as no entry is in the way
+  static_cast<void>(refile(all));
+}
+
+void timing_wheel::drain() noexcept
+{
+  // The first due chunk may end up behind others, where nobody skips what was popped of it.
+  if (chunk* const c = due_.chunks.head) std::fill_n(c->cells, due_.read, nullptr);
+  due_.read = 0;
+  drained_.chunks.splice_back(due_.chunks);
+  for (chunk_queue found : {detach(overdue_slot()), detach_levels(), detach(never_slot())})
+    drained_.chunks.splice_back(found);
+}
+
+/// Moves each horizon up as far as the level below has slots for, the horizon above allows and
+/// no entry of its own level is overtaken.
+void timing_wheel::raise_horizons() noexcept
+{
+  tick limit = never;
+  for (unsigned level = levels_; level >= 1; --level) {
+    const tick reach = add_span(span_begin(now_, shift(level)), shift(level - 1) + slot_bits_);
+    limit = std::min(limit, reach);
+    if (level < levels_) {
+      if (occupied_levels_ >> level & 1) limit = std::min(limit, first_span(level));
+    } else if (!slots_[overflow_slot()].empty()) {
+      limit = std::min(limit, horizon_[level]);
+    }
+    horizon_[level] = limit;
+  }
+}
+
+wheel_entry* timing_wheel::front(const outlet& from) const noexcept
+{
+  const chunk* const c = from.chunks.head;
+  if (!c) return nullptr;
+  if (from.read == 0) prefetch_behind(*c);
+  std::size_t i = from.read;
+  while (!c->cells[i]) ++i;
+  return c->cells[i];
+}
+
+wheel_entry* timing_wheel::pop(outlet& from) noexcept
+{
+  wheel_entry* const e = front(from);
+  if (!e) return nullptr;
+  chunk& c = *from.chunks.head;
+  from.read = static_cast<std::size_t>(e->at_.cell - c.cells) + 1;
+  --size_;
+  if (--c.live == 0) leave(from, c);
+  return e;
+}
+
+void timing_wheel::erase_from(outlet& from, wheel_entry& e) noexcept
+{
+  chunk& c = chunk::of(e.at_.cell);
+  *e.at_.cell = nullptr;
+  --size_;
+  if (--c.live == 0) leave(from, c);
+}
+
+/// Takes away a chunk without any more entries to pop.
+void timing_wheel::leave(outlet& from, chunk& c) noexcept
+{
+  if (&c == from.chunks.head) from.read = 0;
+  from.chunks.unlink(c);
+  pool_.give_back(c);
+}
+
+}  // namespace asio_wheel::detail

@@ -1,0 +1,50 @@
+// L2 service: the life of the service.
+#include <asio_wheel/wheel_timer_service.hpp>
+
+#include <asio_wheel/detail/service/recent_wheel.hpp>
+
+#include <stdexcept>
+
+namespace asio_wheel {
+namespace {
+
+[[noreturn]] asio::any_io_executor executor_unknown()
+{
+  throw std::logic_error(
+    "wheel_timer_service: this context has no wheel, and use_service cannot tell its executor; "
+    "call make_wheel(context) or use_wheel(context)");
+}
+
+}  // namespace
+
+asio::execution_context::id wheel_timer_service::id;
+
+// The steady_timer inside the driver makes its own service here, before this one is registered;
+// contexts shut down and destroy the latest first, so it outlives the driver.
+wheel_timer_service::wheel_timer_service(asio::execution_context& context, const executor_type& ex,
+                                         const wheel_options& options)
+  : asio::execution_context::service(context),
+    core_(new detail::wheel_core(context, ex, options))
+{}
+
+wheel_timer_service::wheel_timer_service(asio::io_context& context)
+  : wheel_timer_service(context, context.get_executor())
+{}
+
+wheel_timer_service::wheel_timer_service(asio::execution_context& context)
+  : wheel_timer_service(context, executor_unknown())
+{}
+
+// Closed here too: a service that loses the race to be registered is destroyed without a shutdown.
+wheel_timer_service::~wheel_timer_service()
+{
+  detail::forget_wheels();
+  core_->close();
+}
+
+void wheel_timer_service::shutdown()
+{
+  core_->close();
+}
+
+}  // namespace asio_wheel

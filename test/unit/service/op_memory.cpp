@@ -1,0 +1,241 @@
+// Memory for waits: right for every alignment, and none of it is lost when a thread ends.
+#include <array>
+#include <boost/asio/cancellation_type.hpp>
+#include <boost/test/unit_test.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <set>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <asio_wheel/detail/service/embedded_signal.hpp>
+#include <asio_wheel/detail/service/op_memory.hpp>
+
+#include "support/run.hpp"
+#include "support/wheel.hpp"
+
+namespace asio = boost::asio;
+using namespace asio_wheel;
+using namespace asio_wheel::detail;
+using namespace std::chrono_literals;
+using detail::allocate_op;
+using detail::deallocate_op;
+
+namespace {
+
+// AddressSanitizer's build recycles nothing: there LeakSanitizer says what is lost.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool recycles = false;
+#elif defined(__has_feature)
+constexpr bool recycles = !__has_feature(address_sanitizer);
+#else
+constexpr bool recycles = true;
+#endif
+
+constexpr std::size_t size = 512;  // the largest recycled blocks, which few others take
+constexpr std::size_t alignment = alignof(std::max_align_t);
+
+/// Does something after every thread_local object that the thread constructed later has gone.
+struct last_act {
+  std::function<void()> act;
+  ~last_act()
+  {
+    if (act) act();
+  }
+};
+thread_local last_act last;
+
+/// Runs `early` in a thread of its own, and `late` after the end of what `early` made there.
+void in_ending_thread(const std::function<void()>& early, std::function<void()> late)
+{
+  std::thread([&] {
+    last.act = std::move(late);
+    early();
+  }).join();
+}
+
+bool is_aligned(const void* p, std::size_t to)
+{
+  return reinterpret_cast<std::uintptr_t>(p) % to == 0;
+}
+
+/// A callable of a size and an alignment of one's choice, which records whether it was placed
+/// right.
+template <std::size_t Alignment, std::size_t Size>
+class alignas(Alignment) picky {
+public:
+  explicit picky(std::vector<bool>& right) : right_(&right) { bytes_.fill(std::byte{7}); }
+
+  template <class Argument>
+  void operator()(Argument) const
+  {
+    const bool whole = bytes_.front() == std::byte{7} && bytes_.back() == std::byte{7};
+    right_->push_back(whole && is_aligned(this, Alignment));
+  }
+
+  /// Looks at both places: a handler is moved into the wait, and out of it for the call.
+  picky(picky&& other) noexcept : right_(other.right_), bytes_(other.bytes_)
+  {
+    right_->push_back(is_aligned(&other, Alignment) && is_aligned(this, Alignment));
+  }
+
+private:
+  std::vector<bool>* right_;
+  std::array<std::byte, Size> bytes_;
+};
+
+/// Whether all the answers are yes, and there are some.
+bool all_right(const std::vector<bool>& right)
+{
+  for (const bool r : right) {
+    if (!r) return false;
+  }
+  return !right.empty();
+}
+
+template <std::size_t Alignment, std::size_t Size>
+void check_wait()
+{
+  support::context_with_wheel c;
+  std::vector<bool> right;
+  for (int i = 0; i < 8; ++i) c.wheel.async_wait(1ms, picky<Alignment, Size>(right));
+  support::run_to_end(c.context);
+  BOOST_TEST(all_right(right), "alignment " << Alignment << ", size " << Size);
+}
+
+template <std::size_t Alignment, std::size_t Size>
+void check_signal()
+{
+  std::array<detail::embedded_signal, 8> signals;
+  std::vector<bool> right;
+  for (auto& s : signals) s.emplace<picky<Alignment, Size>>(right);
+  for (auto& s : signals) s.emit(asio::cancellation_type::terminal);
+  BOOST_TEST(right.size() == signals.size());
+  BOOST_TEST(all_right(right), "alignment " << Alignment << ", size " << Size);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(op_memory)
+
+BOOST_AUTO_TEST_CASE(what_a_thread_frees_after_its_end_is_not_lost)
+{
+  std::set<void*> seen;
+  for (int round = 0; round < 200; ++round) {
+    std::vector<void*> blocks;
+    in_ending_thread(
+      [&] {
+        for (int i = 0; i < 50; ++i) blocks.push_back(allocate_op(size, alignment));
+      },
+      [&] {
+        for (void* p : blocks) deallocate_op(p, size, alignment);
+      });
+    seen.insert(blocks.begin(), blocks.end());
+  }
+  if (recycles) BOOST_TEST(seen.size() <= 256U);
+}
+
+BOOST_AUTO_TEST_CASE(what_a_thread_takes_after_its_end_costs_one_block)
+{
+  std::set<void*> seen;
+  for (int round = 0; round < 200; ++round) {
+    std::array<void*, 3> blocks{};
+    in_ending_thread([] { deallocate_op(allocate_op(size, alignment), size, alignment); },
+                     [&] {
+                       for (auto& p : blocks) p = allocate_op(size, alignment);
+                       for (void* p : blocks) deallocate_op(p, size, alignment);
+                     });
+    seen.insert(blocks.begin(), blocks.end());
+  }
+  if (recycles) BOOST_TEST(seen.size() <= 256U);
+}
+
+BOOST_AUTO_TEST_CASE(many_blocks_freed_after_the_end_reach_others_once_each)
+{
+  constexpr std::size_t n = 1000;  // several batches, and a part of one
+  std::vector<void*> freed;
+  in_ending_thread(
+    [&] {
+      for (std::size_t i = 0; i < n; ++i) freed.push_back(allocate_op(size, alignment));
+    },
+    [&] {
+      for (void* p : freed) deallocate_op(p, size, alignment);
+    });
+
+  std::set<void*> taken;
+  in_ending_thread(
+    [&] {
+      for (std::size_t i = 0; i < n; ++i) {
+        void* const p = allocate_op(size, alignment);
+        std::memset(p, 0xff, size);
+        taken.insert(p);
+      }
+      for (void* p : taken) deallocate_op(p, size, alignment);
+    },
+    {});
+  BOOST_TEST(taken.size() == n);
+  if (recycles) {
+    std::size_t again = 0;
+    for (void* p : freed) again += taken.count(p);
+    BOOST_TEST(again >= n - 64);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(every_size_has_every_alignment)
+{
+  for (const std::size_t bytes : {1U, 64U, 100U, 512U, 513U, 2000U}) {
+    for (const std::size_t to : {1U, 16U, 32U, 64U, 128U, 4096U}) {
+      std::array<void*, 8> blocks{};
+      std::size_t right = 0;
+      for (auto& p : blocks) {
+        p = allocate_op(bytes, to);
+        std::memset(p, 0xff, bytes);
+        if (is_aligned(p, to)) ++right;
+      }
+      for (void* p : blocks) deallocate_op(p, bytes, to);
+      BOOST_TEST(right == blocks.size(), bytes << " bytes, alignment " << to);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(allocator_knows_the_alignment_of_its_type)
+{
+  struct alignas(256) wide {
+    std::byte bytes[256];
+  };
+  detail::op_allocator<wide> allocator;
+  std::array<wide*, 8> places{};
+  std::size_t right = 0;
+  for (auto& p : places) {
+    p = allocator.allocate(1);
+    if (is_aligned(p, 256)) ++right;
+  }
+  for (wide* p : places) allocator.deallocate(p, 1);
+  BOOST_TEST(right == places.size());
+}
+
+BOOST_AUTO_TEST_CASE(embedded_signal_places_every_handler_right)
+{
+  check_signal<8, 8>();
+  check_signal<8, 100>();
+  check_signal<8, 2000>();
+  check_signal<32, 16>();
+  check_signal<64, 600>();
+  check_signal<128, 16>();
+}
+
+BOOST_AUTO_TEST_CASE(wait_places_every_handler_right)
+{
+  check_wait<8, 8>();
+  check_wait<8, 2000>();
+  check_wait<32, 16>();
+  check_wait<64, 16>();
+  check_wait<64, 600>();
+  check_wait<128, 16>();
+  check_wait<256, 2000>();
+}
+
+BOOST_AUTO_TEST_SUITE_END()
