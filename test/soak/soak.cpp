@@ -111,7 +111,7 @@ public:
     for (std::size_t i = 0; i < worlds_.size(); ++i) {
       const auto now = worlds_[i].wheel.stats();
       const auto& last = last_[i];
-      if (now.started != now.pending + now.expired + now.cancelled)
+      if (now.started != now.pending + now.expired + now.cancelled + now.met)
         books_.violated("stats: {} started, but {} pending, {} expired, {} cancelled", now.started,
                         now.pending, now.expired, now.cancelled);
       if (now.started < last.started || now.expired < last.expired ||

@@ -132,7 +132,6 @@ void section::finish() noexcept
 
 void wheel_core::tell_driver(home& h) noexcept
 {
-  if (!h.has_unneeded()) return;
   h.lock();
   const tick unneeded = h.take_unneeded();
   h.unlock();
@@ -209,35 +208,39 @@ void wheel_core::post_due() noexcept
 void wheel_core::deliver_due()
 {
   const one_of here(delivering_);
+  next_wait next;
   for (int i = 0; i < delivery::length; ++i) {
-    const next_wait next = take_due(i == 0);
+    take_due(next, i == 0);
     if (next.post) post_due();
     if (next.renewed != no_tick) confirm(next.renewed);
     if (!next.op) return;
     next.op->end(*next.at, next.outcome, next.taken_up);
+    if (!next.more) return;
   }
 }
 
-wheel_core::next_wait wheel_core::take_due(bool first) noexcept
+void wheel_core::take_due(next_wait& next, bool first) noexcept
 {
-  next_wait next;
+  next.op = nullptr;
+  next.post = false;
+  next.renewed = no_tick;
   const std::lock_guard lock(due_mutex_);
   if (first) due_delivery_.set_arrived();
   while (!next.op) {
     if (due_.empty()) {
       due_.fill(clock_.now(), next.renewed);
-      if (!due_.may_have_more()) return next;
+      if (!due_.may_have_more()) return;
       if (due_.empty()) continue;  // all of them were lazy
     }
     next.at = static_cast<home*>(&due_.next_shard());
+    next.taken_up = due_.taken_up();
     const std::lock_guard at(*next.at);
-    next.op = next.at->take(due_.take_cell(), due_.taken_up(), next.outcome, next.renewed);
+    next.op = next.at->take(due_.take_cell(), next.taken_up, next.outcome, next.renewed);
   }
-  next.taken_up = due_.taken_up();
-  next.post = due_.may_have_more() && due_delivery_.request();
+  next.more = due_.may_have_more();
+  next.post = next.more && due_delivery_.request();
   if (next.outcome == wait_outcome::expired || next.outcome == wait_outcome::timed_out)
     count_ended(1);
-  return next;
 }
 
 wait_outcome wheel_core::begin(wait_op& op, home& h, time_point taken_up) noexcept
@@ -270,23 +273,26 @@ void wheel_core::post_ended(home& h) noexcept
 
 void wheel_core::deliver_ended(home& h)
 {
+  next_wait next;
+  next.at = &h;
   for (int i = 0; i < delivery::length; ++i) {
-    const next_wait next = take_ended(h, i == 0);
+    take_ended(next, i == 0);
     if (next.post) post_ended(h);
-    if (i == 0) tell_driver(h);
+    if (i == 0 && h.has_unneeded()) tell_driver(h);
     if (!next.op) return;
     next.op->end(h, next.outcome);
+    if (!next.more) return;
   }
 }
 
-wheel_core::next_wait wheel_core::take_ended(home& h, bool first) noexcept
+void wheel_core::take_ended(next_wait& next, bool first) noexcept
 {
-  next_wait next;
+  home& h = *next.at;
   const std::lock_guard lock(h);
   if (first) h.ended_delivery_.set_arrived();
   next.op = h.pop_ended(next.outcome);
-  next.post = h.has_ended() && h.ended_delivery_.request();
-  return next;
+  next.more = h.has_ended();
+  next.post = next.more && h.ended_delivery_.request();
 }
 
 // The clock.

@@ -30,6 +30,7 @@ public:
   /// The one whose next wait comes before those of the others; nullptr if nothing is due.
   [[nodiscard]] shard* first() const noexcept
   {
+    if (size_ == 1) return shards_[0]->has_due() ? shards_[0] : nullptr;
     shard* first = nullptr;
     for (shard* const s : here()) {
       const wait_op* const op = s->front_due();

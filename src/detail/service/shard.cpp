@@ -48,6 +48,7 @@ void shard::insert(wait_op& op, tick when)
 void shard::reject(wait_op& op) noexcept
 {
   ++rejected_;
+  cut_ties(op);
   set_state(op, wait_state::rejected);
   ended_.push_back(op);
 }
@@ -202,7 +203,7 @@ wait_op* shard::take(wheel_entry*& cell, time_point taken_up, wait_outcome& outc
   auto* const op = static_cast<wait_op*>(cell);
   if (!op) return nullptr;
   if (!op->foreign_) {
-    outcome = begin(*op, taken_up, renewed);
+    outcome = decide(*op, taken_up, renewed);
     return outcome != wait_outcome::undecided ? op : nullptr;
   }
   set_state(*op, wait_state::sent);
@@ -216,7 +217,16 @@ wait_outcome shard::begin(wait_op& op, time_point taken_up, tick& renewed) noexc
   settle();
   if (state_of(op) == wait_state::rejected) return leave(op, wait_outcome::rejected);
   if (state_of(op) == wait_state::cancelled) return leave(op, wait_outcome::cancelled);
-  if (is_all_cancelled(op)) return begin_cancelled(op);
+  return decide(op, taken_up, renewed);
+}
+
+/// begin() of a wait that was not cancelled by itself.
+wait_outcome shard::decide(wait_op& op, time_point taken_up, tick& renewed) noexcept
+{
+  if (is_all_cancelled(op)) {
+    --left_of_cancelled_;
+    return leave(op, wait_outcome::cancelled);
+  }
   auto outcome = wait_outcome::expired;
   if (op.lazy_) {
     auto& lazy = static_cast<lazy_wait_op&>(op);
@@ -227,12 +237,6 @@ wait_outcome shard::begin(wait_op& op, time_point taken_up, tick& renewed) noexc
   // One that was handed back has lost its tick.
   if (taken_up != time_point{}) lateness_.add(taken_up - clock_.time_of(op.due()));
   return leave(op, outcome);
-}
-
-wait_outcome shard::begin_cancelled(wait_op& op) noexcept
-{
-  --left_of_cancelled_;
-  return leave(op, wait_outcome::cancelled);
 }
 
 /// Makes a wait unreachable, which ends like that.
@@ -247,20 +251,28 @@ wait_outcome shard::leave(wait_op& op, wait_outcome outcome) noexcept
 wait_op* shard::pop_ended(wait_outcome& outcome) noexcept
 {
   settle();
-  wait_op* op = ended_.pop_front();
-  if (op)
-    wait_op::link_of(*op) = {};  // says that it is in no list
-  else if (!(op = static_cast<wait_op*>(wheel_.pop_drained())))
-    return nullptr;
+  wait_op* const op = ended_.empty() ? static_cast<wait_op*>(wheel_.pop_drained()) : pop_listed();
+  if (!op) return nullptr;
   if (!op->foreign_) {
-    tick none = no_tick;
-    outcome = begin(*op, {}, none);
+    if (!op->shared_ && state_of(*op) == wait_state::cancelled) {
+      outcome = wait_outcome::cancelled;  // which leaves nothing to be done
+    } else {
+      tick none = no_tick;
+      outcome = begin(*op, {}, none);
+    }
     return op;
   }
   if (state_of(*op) == wait_state::filed || state_of(*op) == wait_state::handed_back)
     set_state(*op, wait_state::sent);
   op->sending_ = op->shared_;
   outcome = wait_outcome::undecided;
+  return op;
+}
+
+wait_op* shard::pop_listed() noexcept
+{
+  wait_op* const op = ended_.pop_front();
+  wait_op::link_of(*op).next = nullptr;  // says that it is in no list
   return op;
 }
 

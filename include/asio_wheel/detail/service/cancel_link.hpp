@@ -1,6 +1,7 @@
 // L2 service: what a wait leaves in its handler's cancellation slot.
 #pragma once
 
+#include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/ground/export.hpp>
 #include <asio_wheel/detail/service/wait_op.hpp>
 

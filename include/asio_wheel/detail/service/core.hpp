@@ -212,10 +212,11 @@ private:
   /// What a delivery is to do next.
   struct next_wait {
     wait_op* op = nullptr;  ///< null: nothing
-    home* at = nullptr;
-    wait_outcome outcome = wait_outcome::undecided;
-    time_point taken_up;
+    home* at;
+    wait_outcome outcome;
     bool post = false;       ///< first, another delivery is to be posted
+    bool more = false;       ///< afterwards, there may be others
+    time_point taken_up;
     tick renewed = no_tick;  ///< to be confirmed
   };
 
@@ -227,10 +228,10 @@ private:
   void request_due() noexcept;
   void post_due() noexcept;
   void deliver_due();
-  [[nodiscard]] next_wait take_due(bool first) noexcept;
+  [[gnu::flatten]] void take_due(next_wait& next, bool first) noexcept;
   void post_ended(home& h) noexcept;
   void deliver_ended(home& h);
-  [[nodiscard]] next_wait take_ended(home& h, bool first) noexcept;
+  [[gnu::flatten]] void take_ended(next_wait& next, bool first) noexcept;
   void destroy_later(wait_op& op, wait_list& all) noexcept;
 
   const wheel_options options_;

@@ -37,7 +37,7 @@ public:
   driver_notice& operator=(const driver_notice&) = delete;
   ~driver_notice()
   {
-    if (home_) wheel_core::tell_driver(*home_);
+    if (home_ && home_->has_unneeded()) wheel_core::tell_driver(*home_);
   }
 
   void set(home& h) noexcept { home_ = &h; }

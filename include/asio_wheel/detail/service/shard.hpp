@@ -182,12 +182,13 @@ private:
     return op.stamp_ <= all_cancelled_;
   }
 
+  [[nodiscard]] wait_op* pop_listed() noexcept;
   void insert(wait_op& op, tick when);
   void erase(wait_op& op) noexcept;
   [[gnu::noinline]] void carry_out_cancels() noexcept;
   void end_as_cancelled(wait_op& op) noexcept;
   [[nodiscard]] bool renew(lazy_wait_op& op, time_point now, tick& renewed) noexcept;
-  [[nodiscard]] wait_outcome begin_cancelled(wait_op& op) noexcept;
+  [[nodiscard]] wait_outcome decide(wait_op& op, time_point taken_up, tick& renewed) noexcept;
   [[nodiscard]] bool end_uncalled(wait_op& op, std::uint64_t& ended) noexcept;
   [[nodiscard]] wait_outcome leave(wait_op& op, wait_outcome outcome) noexcept;
 
