@@ -46,12 +46,14 @@ namespace asio_wheel {
 ///   executor is hidden by bind_executor, as_tuple and the like *outside* of the deadline; inside,
 ///   as in `cancel_after(5s, as_tuple(token))`, they are in no one's way. The operation is not
 ///   started then.
-inline constexpr detail::deadline_adapter<detail::duration, detail::deadline_report::aborted> cancel_after{};
+inline constexpr detail::deadline_adapter<detail::duration, detail::deadline_report::aborted>
+  cancel_after{};
 
 /// The same at a point in time. One that has passed: at once, as if posted. time_point::max():
 /// never, at the cost of no slot.
 ///
 /// `cancel_at([wheel,] deadline [, type] [, token])`
-inline constexpr detail::deadline_adapter<detail::time_point, detail::deadline_report::aborted> cancel_at{};
+inline constexpr detail::deadline_adapter<detail::time_point, detail::deadline_report::aborted>
+  cancel_at{};
 
 }  // namespace asio_wheel

@@ -48,7 +48,7 @@ class keyed_scheduler {
 public:
   using key_type = Key;                         ///< by which a task is known
   using executor_type = asio::any_io_executor;  ///< that of the functions
-  using duration = detail::duration;        ///< of the wheel's clock
+  using duration = detail::duration;            ///< of the wheel's clock
 
   /// A scheduler without tasks.
   ///
@@ -150,6 +150,18 @@ private:
       return result.inserted;
     }
 
+    /// Begins a run, unless the task was cancelled: whether it does. As the last run begins, the
+    /// task is there no more.
+    [[nodiscard]] bool begin(task& t, bool& is_last)
+    {
+      node_type node;
+      const std::lock_guard lock(mutex_);
+      if (!t.is_live()) return false;
+      is_last = t.count_run();
+      if (is_last) node = take(tasks_.find(*t.key));
+      return true;
+    }
+
     /// Whether the task was there.
     bool remove(task& t)
     {
@@ -236,11 +248,9 @@ private:
         throw boost::system::system_error(ec, "keyed_scheduler");
       return;
     }
-    if (t->count_run()) {
-      if (tasks->remove(*t)) t->run();
-      return;
-    }
-    if (!t->is_live()) return;
+    bool is_last = false;
+    if (!tasks->begin(*t, is_last)) return;
+    if (is_last) return t->run();
     try {
       t->run();
     } catch (...) {

@@ -17,11 +17,13 @@ namespace asio_wheel {
 /// are. All else is as with cancel_after.
 ///
 /// Signature: the operation's, which must have an error_code first; others do not compile.
-inline constexpr detail::deadline_adapter<detail::duration, detail::deadline_report::timed_out> timeout_after{};
+inline constexpr detail::deadline_adapter<detail::duration, detail::deadline_report::timed_out>
+  timeout_after{};
 
 /// The same at a point in time.
 ///
 /// `timeout_at([wheel,] deadline [, type] [, token])`
-inline constexpr detail::deadline_adapter<detail::time_point, detail::deadline_report::timed_out> timeout_at{};
+inline constexpr detail::deadline_adapter<detail::time_point, detail::deadline_report::timed_out>
+  timeout_at{};
 
 }  // namespace asio_wheel

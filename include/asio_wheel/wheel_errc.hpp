@@ -1,8 +1,8 @@
 // L2 service: the library's own errors.
 #pragma once
 
-#include <asio_wheel/detail/ground/export.hpp>
 #include <asio_wheel/asio.hpp>
+#include <asio_wheel/detail/ground/export.hpp>
 
 #include <system_error>
 #include <type_traits>

@@ -28,7 +28,7 @@ namespace asio_wheel {
 template <class Executor = asio::any_io_executor>
 class basic_wheel_interval {
 public:
-  using executor_type = Executor;             ///< that of handlers without one of their own
+  using executor_type = Executor;         ///< that of handlers without one of their own
   using clock_type = detail::clock_type;  ///< the clock of its times
   using duration = detail::duration;      ///< of the clock
   using time_point = detail::time_point;  ///< of the clock

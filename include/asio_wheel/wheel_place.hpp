@@ -2,8 +2,8 @@
 #pragma once
 
 #include <asio_wheel/asio.hpp>
-#include <asio_wheel/wheel_timer_service.hpp>
 #include <asio_wheel/use_wheel.hpp>
+#include <asio_wheel/wheel_timer_service.hpp>
 
 #include <concepts>
 

@@ -31,9 +31,9 @@ template <class Executor = asio::any_io_executor>
 class basic_wheel_timer {
 public:
   using executor_type = Executor;                     ///< that of handlers without one of their own
-  using clock_type = detail::clock_type;          ///< the clock of its times
-  using duration = detail::duration;              ///< of the clock
-  using time_point = detail::time_point;          ///< of the clock
+  using clock_type = detail::clock_type;              ///< the clock of its times
+  using duration = detail::duration;                  ///< of the clock
+  using time_point = detail::time_point;              ///< of the clock
   using traits_type = asio::wait_traits<clock_type>;  ///< for code that asks a timer for them
 
   /// The same for another executor.

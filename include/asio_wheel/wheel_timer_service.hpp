@@ -3,6 +3,7 @@
 
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/ground/export.hpp>
+#include <asio_wheel/detail/service/abi.hpp>
 #include <asio_wheel/detail/service/core.hpp>
 #include <asio_wheel/detail/service/initiate_wait.hpp>
 #include <asio_wheel/detail/service/wheel_clock.hpp>
@@ -39,9 +40,9 @@ namespace detail {
 class ASIO_WHEEL_EXPORT wheel_timer_service : public asio::execution_context::service {
 public:
   using executor_type = asio::any_io_executor;  ///< that of handlers without one of their own
-  using clock_type = detail::clock_type;    ///< the clock of all deadlines
-  using duration = detail::duration;        ///< of the clock
-  using time_point = detail::time_point;    ///< of the clock
+  using clock_type = detail::clock_type;        ///< the clock of all deadlines
+  using duration = detail::duration;            ///< of the clock
+  using time_point = detail::time_point;        ///< of the clock
 
   /// By which a context knows the service.
   static asio::execution_context::id id;

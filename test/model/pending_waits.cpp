@@ -75,8 +75,8 @@ std::string pending_waits::cancelled(const list& waits, std::size_t n)
 
 std::string pending_waits::cancelled_one(const list& waits, std::size_t n)
 {
-  const auto oldest = std::find_if(waits.begin(), waits.end(),
-                                   [](const wait* w) { return w->how == fate::pending; });
+  const auto oldest =
+    std::find_if(waits.begin(), waits.end(), [](const wait* w) { return w->how == fate::pending; });
   return cancelled(oldest == waits.end() ? list{} : list{*oldest}, n);
 }
 

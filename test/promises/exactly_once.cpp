@@ -211,9 +211,8 @@ BOOST_AUTO_TEST_CASE(cancel_all_ends_what_is_due_as_well)
     BOOST_TEST(c.wheel.pending() == 0U);
   });
   for (std::size_t i = 0; i < many; ++i) {
-    c.wheel.async_wait(i % 2 == 0 ? deadline : deadline + 1h, [&](error_code ec) {
-      aborted += ec == asio::error::operation_aborted;
-    });
+    c.wheel.async_wait(i % 2 == 0 ? deadline : deadline + 1h,
+                       [&](error_code ec) { aborted += ec == asio::error::operation_aborted; });
   }
   support::run_to_end(c.context);
   BOOST_TEST(counted == many);

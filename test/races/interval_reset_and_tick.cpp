@@ -18,7 +18,8 @@ int main()
   support::context_with_wheel c(options);
   support::balance balance;
   const auto tick = [&balance] {
-    return [end = balance.wait()](asio_wheel::error_code ec, asio_wheel::wheel_timer_service::time_point) { end(ec); };
+    return [end = balance.wait()](asio_wheel::error_code ec,
+                                  asio_wheel::wheel_timer_service::time_point) { end(ec); };
   };
   {
     support::running_threads loop(c.context, 2);

@@ -25,8 +25,9 @@ int main()
           const auto stats = c.wheel.stats();
           const bool grows = stats.started >= last.started && stats.expired >= last.expired &&
                              stats.cancelled >= last.cancelled && stats.wakeups >= last.wakeups;
-          const bool fits = stats.started == stats.pending + stats.expired + stats.cancelled + stats.met &&
-                            stats.lateness.count() <= stats.expired;
+          const bool fits =
+            stats.started == stats.pending + stats.expired + stats.cancelled + stats.met &&
+            stats.lateness.count() <= stats.expired;
           if (!grows || !fits || c.wheel.options().shards == 0) ++contradictions;
           if (c.wheel.pending() > c.wheel.stats().started) ++contradictions;
           last = stats;

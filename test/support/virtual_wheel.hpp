@@ -18,7 +18,10 @@ struct wheel_in_virtual_time : context_with_wheel {
     start = wheel.now();
   }
 
-  [[nodiscard]] asio_wheel::wheel_timer_service::duration elapsed() const { return wheel.now() - start; }
+  [[nodiscard]] asio_wheel::wheel_timer_service::duration elapsed() const
+  {
+    return wheel.now() - start;
+  }
 
   asio_wheel::virtual_time time{wheel};
   asio_wheel::wheel_timer_service::time_point start;

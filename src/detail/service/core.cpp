@@ -54,7 +54,7 @@ private:
 }  // namespace
 
 wheel_core::wheel_core(asio::execution_context& context, const asio::any_io_executor& ex,
-           const wheel_options& options)
+                       const wheel_options& options)
   : options_(resolve(options)),
     executor_(ex),
     native_(ex),

@@ -336,7 +336,8 @@ bool shard::end_uncalled(wait_op& op, std::uint64_t& ended) noexcept
 {
   const wait_state s = state_of(op);
   set_state(op, wait_state::none);
-  if (s == wait_state::none || s == wait_state::cancelled || s == wait_state::rejected) return false;
+  if (s == wait_state::none || s == wait_state::cancelled || s == wait_state::rejected)
+    return false;
   if (is_all_cancelled(op)) {
     --left_of_cancelled_;
     return false;

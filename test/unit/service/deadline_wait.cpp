@@ -51,11 +51,9 @@ public:
 
 private:
   operation(wheel_core& c, tick when, deadline_report report)
-    : deadline_wait(
-        [](wait_op& op, home&, wait_outcome o, time_point) {
-          static_cast<operation&>(op).outcome = o;
-        },
-        c, when, {asio::cancellation_type::terminal, report}, false),
+    : deadline_wait([](wait_op& op, home&, wait_outcome o,
+                       time_point) { static_cast<operation&>(op).outcome = o; },
+                    c, when, {asio::cancellation_type::terminal, report}, false),
       when_(when)
   {}
 

@@ -1,7 +1,9 @@
-// L0 ground: the lock of a shard.
+// L0 ground: the lock for critical sections of some tens of nanoseconds.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <thread>
 
 #if defined(__x86_64__) || defined(_M_X64)
@@ -10,13 +12,20 @@
 
 namespace asio_wheel::detail {
 
-/// A one-byte lock for critical sections of some tens of nanoseconds.
+/// A lock of one byte. Meets the Lockable requirements.
 ///
 /// Taking it is one atomic exchange and releasing it a plain store, half of what a mutex pays.
-/// A thread that finds it taken spins briefly and then yields its processor at every look, so
-/// that an owner which lost its own processor gets it back. Meets the Lockable requirements.
+///
+/// An owner that lost its processor gets it back, whatever the priorities. A waiting thread first
+/// spins, which is enough for an owner that runs. Then it yields, which is enough for an owner of
+/// its own priority. Then it sleeps between looks: the scheduler never prefers a sleeping thread,
+/// so the owner runs even if the waiting one is of a real-time class and yields to no one else.
+/// A waiting thread notices the release at the latest when its sleep ends.
 class spin_lock {
 public:
+  static constexpr std::chrono::microseconds shortest_sleep{50};
+  static constexpr std::chrono::microseconds longest_sleep{1000};
+
   [[nodiscard]] bool try_lock() noexcept
   {
     return !taken_.exchange(true, std::memory_order_acquire);
@@ -33,13 +42,21 @@ private:
   [[gnu::noinline, gnu::cold]] void lock_contended() noexcept
   {
     constexpr int spins = 64;
+    constexpr int yields = 32;
     do {
+      auto sleep = shortest_sleep;
       // Look before the next exchange: a read leaves the owner's cache line alone.
-      for (int i = 0; taken_.load(std::memory_order_relaxed); ++i) {
-        if (i < spins)
+      for (int looks = 0; taken_.load(std::memory_order_relaxed);) {
+        if (looks < spins) {
           pause();
-        else
+          ++looks;
+        } else if (looks < spins + yields) {
           std::this_thread::yield();
+          ++looks;
+        } else {
+          std::this_thread::sleep_for(sleep);
+          sleep = std::min(2 * sleep, longest_sleep);
+        }
       }
     } while (!try_lock());
   }

@@ -1,12 +1,12 @@
 // L3 roof: what cancel_after and timeout_after have in common: tokens that add a deadline.
 #pragma once
 
+#include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/roof/default_token.hpp>
 #include <asio_wheel/detail/roof/limited_operation.hpp>
-#include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/service/deadline_wait.hpp>
-#include <asio_wheel/wheel_timer_service.hpp>
 #include <asio_wheel/use_wheel.hpp>
+#include <asio_wheel/wheel_timer_service.hpp>
 
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/async_result.hpp>
@@ -199,16 +199,16 @@ using inner_token =
 }  // namespace asio_wheel::detail
 
 template <class Token, class Time, asio_wheel::detail::deadline_report Report, class... Signatures>
-struct boost::asio::async_result<asio_wheel::detail::deadline_token<Token, Time, Report>, Signatures...>
-  : async_result<Token, Signatures...> {
+struct boost::asio::async_result<asio_wheel::detail::deadline_token<Token, Time, Report>,
+                                 Signatures...> : async_result<Token, Signatures...> {
   static_assert(Report == asio_wheel::detail::deadline_report::aborted ||
                   (asio_wheel::detail::reports_error<Signatures> && ...),
                 "timeout_after and timeout_at need an operation that completes with an "
                 "error_code first, to put timed_out there; cancel_after and cancel_at do not");
 
   template <class Initiation>
-  using initiation =
-    asio_wheel::detail::initiate_with_deadline<std::decay_t<Initiation>, Time, Report, Signatures...>;
+  using initiation = asio_wheel::detail::initiate_with_deadline<std::decay_t<Initiation>, Time,
+                                                                Report, Signatures...>;
 
   template <class Initiation, class Raw, class... Args>
   static auto initiate(Initiation&& i, Raw&& token, Args&&... args)
@@ -222,10 +222,12 @@ struct boost::asio::async_result<asio_wheel::detail::deadline_token<Token, Time,
 };
 
 template <class Time, asio_wheel::detail::deadline_report Report, class... Signatures>
-struct boost::asio::async_result<asio_wheel::detail::partial_deadline_token<Time, Report>, Signatures...> {
+struct boost::asio::async_result<asio_wheel::detail::partial_deadline_token<Time, Report>,
+                                 Signatures...> {
   template <class Initiation>
   using full = asio_wheel::detail::deadline_token<
-    asio_wheel::detail::default_token_for<associated_executor_t<std::decay_t<Initiation>>>, Time, Report>;
+    asio_wheel::detail::default_token_for<associated_executor_t<std::decay_t<Initiation>>>, Time,
+    Report>;
 
   template <class Initiation, class Raw, class... Args>
   static auto initiate(Initiation&& i, Raw&& token, Args&&... args)

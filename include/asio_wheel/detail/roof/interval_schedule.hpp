@@ -22,8 +22,9 @@ namespace asio_wheel::detail {
 /// async_tick, so that these may outlive it.
 ///
 /// All who wait for a tick wait on one timer. The first who finds its expiry passed **takes** the
-/// tick, and sets the timer to the next one. That turns out the others, with operation_aborted. They
-/// take the next tick if that is due as well, and otherwise part in the one that was just taken.
+/// tick, and sets the timer to the next one. That turns out the others, with operation_aborted.
+/// They take the next tick if that is due as well, and otherwise part in the one that was just
+/// taken.
 ///
 /// So each change of the timer begins another **epoch**. A wait that ends with operation_aborted in
 /// a later epoch than it began in was turned out: by a take, by a reset, after which it is started
@@ -69,8 +70,8 @@ private:
 
   mutable std::mutex mutex_;  ///< guards all below, and that the timer expires at `next_`
   time_point next_;
-  time_point taken_;            ///< the latest tick that was taken
-  epoch taken_until_ = 0;       ///< waits that began before this epoch take part in it
+  time_point taken_;       ///< the latest tick that was taken
+  epoch taken_until_ = 0;  ///< waits that began before this epoch take part in it
   epoch epoch_ = 0;
   epoch cancelled_ = 0;  ///< waits that began before this epoch are to end
   bool closed_ = false;

@@ -242,9 +242,8 @@ private:
   {
     const error_code instead = verdict();
     [[maybe_unused]] const auto work_until_called = std::move(work_);
-    result_.deliver([&](auto&&... values) {
-      call_with_verdict(instead, take_handler(), std::move(values)...);
-    });
+    result_.deliver(
+      [&](auto&&... values) { call_with_verdict(instead, take_handler(), std::move(values)...); });
   }
 
   void destroy() noexcept { [[maybe_unused]] const Handler h = take_handler(); }

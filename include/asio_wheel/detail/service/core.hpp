@@ -68,10 +68,7 @@ public:
   {
     return count(home_.cancel(std::forward<Args>(args)...));
   }
-  std::size_t cancel_one(timer_wait_list& waits) noexcept
-  {
-    return count(home_.cancel_one(waits));
-  }
+  std::size_t cancel_one(timer_wait_list& waits) noexcept { return count(home_.cancel_one(waits)); }
   std::size_t cancel_all() noexcept { return count(home_.cancel_all()); }
   void reject(wait_op& op) noexcept
   {
@@ -116,7 +113,7 @@ private:
 class ASIO_WHEEL_EXPORT wheel_core : public boost::intrusive_ref_counter<wheel_core> {
 public:
   wheel_core(asio::execution_context& context, const asio::any_io_executor& ex,
-       const wheel_options& options);
+             const wheel_options& options);
   ~wheel_core();  // not in every user's code: what it takes apart is hidden in a shared library
 
   [[nodiscard]] wheel_core& core() noexcept { return *this; }
@@ -214,8 +211,8 @@ private:
     wait_op* op = nullptr;  ///< null: nothing
     home* at;
     wait_outcome outcome;
-    bool post = false;       ///< first, another delivery is to be posted
-    bool more = false;       ///< afterwards, there may be others
+    bool post = false;  ///< first, another delivery is to be posted
+    bool more = false;  ///< afterwards, there may be others
     time_point taken_up;
     tick renewed = no_tick;  ///< to be confirmed
   };

@@ -58,8 +58,8 @@ private:
 /// whoever is passing on a cancellation, from the deadline or from outside. An end that finds one
 /// leaves the result behind, and the last holder to go calls the handler.
 ///
-/// On its way to the handler's executor the deadline is a `flight`, in memory of its own. The end of
-/// the operation takes its passenger off, and the flight arrives without.
+/// On its way to the handler's executor the deadline is a `flight`, in memory of its own. The end
+/// of the operation takes its passenger off, and the flight arrives without.
 ///
 /// The deadline is filed when the operation has been initiated: there is something to cancel then.
 /// The lock of the wait's home guards all that is private here.
@@ -75,7 +75,8 @@ public:
 
   /// The operation behind `link`, for a cancellation of `type` from outside, until its release();
   /// nullptr if it has ended.
-  [[nodiscard]] static deadline_wait* hold(slot_link& link, asio::cancellation_type_t type) noexcept;
+  [[nodiscard]] static deadline_wait* hold(slot_link& link,
+                                           asio::cancellation_type_t type) noexcept;
 
   /// Gives up a hold. Whether the operation has ended, and the state is now the caller's.
   [[nodiscard]] bool release() noexcept;

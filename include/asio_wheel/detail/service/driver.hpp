@@ -20,10 +20,10 @@ namespace asio_wheel::detail {
 /// Makes a pass when something is due, and sleeps until then.
 ///
 /// A **pass** runs on the strand. It is a function that the driver is given, and returns the tick
-/// of the next one; the timer is set for that. The timer has a pending wait of its own exactly while
-/// a pass names a tick, if only the end of time: that is what keeps `run()` going. Between passes
-/// the timer is left alone, unless somebody needs an earlier one, or the reason for the next goes
-/// away: then a pass is requested, once for all that ask before it runs.
+/// of the next one; the timer is set for that. The timer has a pending wait of its own exactly
+/// while a pass names a tick, if only the end of time: that is what keeps `run()` going. Between
+/// passes the timer is left alone, unless somebody needs an earlier one, or the reason for the next
+/// goes away: then a pass is requested, once for all that ask before it runs.
 ///
 /// While the clock is stopped, the timer waits for the end of time, and passes are requested only
 /// for what is due at once: whoever moves the clock takes care of the rest.

@@ -1,0 +1,111 @@
+// Race: operations of one context, run by two threads, and their deadlines on the wheel of another,
+// run by a third. Now and then the wheel's context goes, with the deadlines that it has.
+//
+// What must hold: every operation ends once, with its own result or with what the deadline makes of
+// it. One that lost its wheel ends by itself.
+#include <atomic>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "support/balance.hpp"
+#include "support/threads.hpp"
+#include "support/wheel.hpp"
+
+namespace asio = boost::asio;
+using namespace asio_wheel;
+using namespace std::chrono_literals;
+
+namespace {
+
+std::atomic<std::size_t> started = 0;
+std::atomic<std::size_t> succeeded = 0;
+std::atomic<std::size_t> timed_out = 0;
+std::atomic<std::size_t> other = 0;
+
+/// Enters an operation. The handler, which is to be called once, enters its end and counts `left`
+/// down.
+auto entry(std::atomic<int>& left)
+{
+  ++started;
+  ++left;
+  return [&left, calls = 0](error_code ec) mutable {
+    if (++calls > 1)
+      ++other;
+    else if (!ec)
+      ++succeeded;
+    else if (ec == asio::error::timed_out)
+      ++timed_out;
+    else
+      ++other;
+    --left;
+  };
+}
+
+/// An operation of Asio's that is safe to be cancelled from its strand alone.
+class operation {
+public:
+  operation(asio::io_context& context, std::chrono::nanoseconds length)
+    : strand_(asio::make_strand(context)),
+      timer_(strand_, length)
+  {}
+
+  template <class Handler>
+  void start(wheel_timer_service& wheel, std::chrono::nanoseconds deadline, Handler h)
+  {
+    timer_.async_wait(timeout_after(wheel, deadline, asio::bind_executor(strand_, std::move(h))));
+  }
+
+private:
+  asio::strand<asio::io_context::executor_type> strand_;
+  asio::steady_timer timer_;
+};
+
+}  // namespace
+
+int main()
+{
+  auto options = support::with_tick(20us);
+  options.shards = 2;
+  asio::io_context a;
+  {
+    support::running_threads run_a(a, 2);
+    support::delays around(0us, 200us);
+    const support::race_time racing;
+    for (int round = 0; racing; ++round) {
+      std::vector<std::unique_ptr<operation>> operations;
+      std::atomic<int> left = 0;
+      {
+        const auto b = std::make_unique<support::context_with_wheel>(options);
+        auto work = std::optional(asio::make_work_guard(b->context));
+        std::thread run_b([&] { b->context.run(); });
+        for (int i = 0; i < 64; ++i) {
+          auto& op = operations.emplace_back(std::make_unique<operation>(a, around.next()));
+          op->start(b->wheel, around.next(), entry(left));
+        }
+        if (round % 2 == 0) {
+          while (left > 0) std::this_thread::yield();
+        } else {
+          b->context.stop();
+        }
+        work.reset();
+        run_b.join();
+      }
+      while (left > 0) std::this_thread::yield();
+    }
+  }
+  std::printf("%zu started, %zu succeeded, %zu timed out, %zu otherwise\n", started.load(),
+              succeeded.load(), timed_out.load(), other.load());
+  const bool right =
+    started == succeeded + timed_out && other == 0 && timed_out > 0 && succeeded > 0;
+  return right ? 0 : 1;
+}
