@@ -13,7 +13,6 @@
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <cstddef>
-#include <deque>
 #include <latch>
 #include <vector>
 
@@ -132,17 +131,6 @@ BOOST_AUTO_TEST_CASE(a_wait_that_is_started_meanwhile_is_too)
     h.blocker()(ec);
   });
   BOOST_TEST(h.are_called(2));
-}
-
-BOOST_AUTO_TEST_CASE(timers_of_the_same_tick_are_too)
-{
-  hostages h;
-  const auto deadline = h.wheel.now() + 2ms;
-  std::deque<wheel_timer> timers;
-  for (int i = 0; i < 3; ++i) timers.emplace_back(h.wheel, deadline);
-  timers[0].async_wait(h.blocker());
-  for (auto& timer : timers) timer.async_wait(h.other());
-  BOOST_TEST(h.are_called(3));
 }
 
 BOOST_AUTO_TEST_CASE(watchdogs_of_the_same_tick_are_too)

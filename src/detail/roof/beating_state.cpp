@@ -39,11 +39,7 @@ beating_state::beating_state(wheel_core& c, const heartbeat_options& options)
     options_(valid_options(options))
 {}
 
-beating_state::beating_state(beating_state&& other) noexcept
-  : lazy_state(other.core()),
-    sent_(),
-    received_(),
-    reported_()
+beating_state::beating_state(beating_state&& other) noexcept : lazy_state(other.core())
 {
   *this = std::move(other);
 }

@@ -27,10 +27,7 @@ watched_state::watched_state(wheel_core& c, duration timeout)
     timeout_(valid_timeout(timeout))
 {}
 
-watched_state::watched_state(watched_state&& other) noexcept
-  : lazy_state(other.core()),
-    touched_(),
-    timeout_()
+watched_state::watched_state(watched_state&& other) noexcept : lazy_state(other.core())
 {
   *this = std::move(other);
 }

@@ -35,6 +35,7 @@ std::vector<std::unique_ptr<home>> make_homes(wheel_core& c, const wheel_options
 std::vector<shard*> shards_of(const std::vector<std::unique_ptr<home>>& homes)
 {
   std::vector<shard*> shards;
+  shards.reserve(homes.size());
   for (const auto& h : homes) shards.push_back(h.get());
   return shards;
 }
@@ -405,6 +406,7 @@ void wheel_core::close() noexcept
   }
   for (const auto& h : homes_) h->ended_delivery_.close();
   due_delivery_.close();
+  posting_.close();
   driver_.close();
 
   // Handlers may own timers and start waits as they go; they find the shards closed.

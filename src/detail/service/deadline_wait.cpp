@@ -61,11 +61,11 @@ bool deadline_wait::start(tick when) noexcept
   {
     section s(*home_);
     if (ended_) {
-      if (--holders_ != 0) return true;
+      if (!let_go()) return true;
       shard::cut_link(*this);
       return false;
     }
-    --holders_;
+    static_cast<void>(let_go());
     if (home_->is_closed()) {
       c.keep_for(*this);
       return true;
@@ -98,7 +98,8 @@ bool deadline_wait::leave(bool for_good, driver_notice& later) noexcept
     }
     if (h.drop_deadline(*this)) {
       core().count_ended(1);
-      const bool inside = core().native().running_in_this_thread();
+      // A context that is gone can not be asked.
+      const bool inside = !h.is_closed() && core().native().running_in_this_thread();
       if (inside)
         later.set(h);
       else if (h.has_unneeded())
@@ -131,7 +132,7 @@ deadline_wait* deadline_wait::hold(slot_link& link, asio::cancellation_type_t ty
 bool deadline_wait::release() noexcept
 {
   const std::lock_guard lock(*home_);
-  const bool last = --holders_ == 0 && ended_;
+  const bool last = let_go() && ended_;
   if (last) shard::cut_link(*this);
   return last;
 }

@@ -13,8 +13,8 @@ driver::driver(const native_executor& native, asio::execution_context& context,
                const wheel_clock& clock, pass_function pass)
   : clock_(clock),
     make_pass_(std::move(pass)),
-    strand_(std::in_place, posting_executor(native, context, memory_)),
-    timer_(std::in_place, *strand_)
+    strand_(std::make_unique<strand>(posting_executor(native, context, memory_))),
+    timer_(std::make_unique<timer>(*strand_))
 {}
 
 void driver::close() noexcept
@@ -47,15 +47,14 @@ void driver::forget(tick unneeded) noexcept
 
 void driver::request_pass()
 {
-  if (pass_requested_.exchange(true) || !gate_.enter()) return;
+  if (pass_requested_.exchange(true)) return;
+  const gate::visit inside(gate_);
   try {
-    asio::post(*strand_, [this] { pass(); });
+    if (inside) asio::post(*strand_, [this] { pass(); });
   } catch (...) {
-    gate_.leave();
     pass_requested_ = false;
     throw;
   }
-  gate_.leave();
 }
 
 void driver::pass()

@@ -10,19 +10,27 @@ namespace asio_wheel::detail {
 
 /// Guards something that one thread takes away while others may be using it.
 ///
-/// A user asks `enter()`, and calls `leave()` when it is done. `close()` turns away those who come
+/// A user makes a `visit`, and asks whether the gate was open. `close()` turns away those who come
 /// later and returns when nobody is inside.
 class gate {
 public:
-  /// Whether the gate is open. If so, leave() is to be called.
-  [[nodiscard]] bool enter() noexcept
-  {
-    if ((inside_.fetch_add(1, std::memory_order_acquire) & closed) == 0) return true;
-    leave();
-    return false;
-  }
+  class [[nodiscard]] visit {
+  public:
+    explicit visit(gate& g) noexcept
+      : gate_(g),
+        let_in_((g.inside_.fetch_add(1, std::memory_order_acquire) & closed) == 0)
+    {}
+    visit(const visit&) = delete;
+    visit& operator=(const visit&) = delete;
+    ~visit() { gate_.inside_.fetch_sub(1, std::memory_order_release); }
 
-  void leave() noexcept { inside_.fetch_sub(1, std::memory_order_release); }
+    /// Whether the gate was open, and cannot be closed while this lives.
+    explicit operator bool() const noexcept { return let_in_; }
+
+  private:
+    gate& gate_;
+    const bool let_in_;
+  };
 
   void close() noexcept
   {

@@ -30,7 +30,7 @@ private:
   [[nodiscard]] time_point lost_at() const noexcept;
 
   // What sent() and received() need, in one cache line.
-  alignas(32) const wheel_clock* clock_;
+  alignas(32) const wheel_clock* clock_ = nullptr;
   std::atomic<time_point> sent_;
   std::atomic<time_point> received_;
   std::atomic<time_point> reported_;  ///< when the latest event was

@@ -230,11 +230,12 @@ private:
     result_errand r(*this);
     try {
       if constexpr (runs_anywhere)
-        core().native().post(std::move(r));
+        core().post(std::move(r));
       else
         asio::post(executor(), std::move(r));
     } catch (...) {
-      // Without memory to be posted in, the result is lost with the operation.
+      // Without memory to be posted in, the result is lost with the operation. So it is without an
+      // executor, if the wheel is gone that would have lent its own.
     }
   }
 

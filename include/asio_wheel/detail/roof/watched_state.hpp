@@ -30,7 +30,7 @@ private:
   [[nodiscard]] wait_outcome expire(time_point now) noexcept override;
 
   // What a touch needs, in one cache line.
-  alignas(16) const wheel_clock* clock_;
+  alignas(16) const wheel_clock* clock_ = nullptr;
   std::atomic<time_point> touched_;
   std::atomic<duration> timeout_;
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <asio_wheel/detail/ground/export.hpp>
+#include <asio_wheel/detail/ground/gate.hpp>
 #include <asio_wheel/detail/service/delivery.hpp>
 #include <asio_wheel/detail/service/driver.hpp>
 #include <asio_wheel/detail/service/due_batch.hpp>
@@ -19,6 +20,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace asio_wheel::detail {
@@ -121,6 +123,15 @@ public:
   [[nodiscard]] const wheel_clock& clock() const noexcept { return clock_; }
   [[nodiscard]] const asio::any_io_executor& executor() const noexcept { return executor_; }
   [[nodiscard]] const native_executor& native() const noexcept { return native_; }
+
+  /// Posts a function to the context, or drops it if that is going away. Throws what posting
+  /// throws.
+  template <class Function>
+  void post(Function f)
+  {
+    const gate::visit inside(posting_);
+    if (inside) native_.post(std::move(f));
+  }
 
   /// Where this thread starts its waits.
   [[nodiscard]] home& local() noexcept;
@@ -244,6 +255,8 @@ private:
   due_batch due_;
   delivery due_delivery_;
   std::atomic<int> delivering_{0};  ///< threads that deliver what is due
+
+  gate posting_;  ///< of post()
 
   driver driver_;
 };

@@ -39,15 +39,14 @@ public:
   template <class Function>
   [[nodiscard]] bool post(const native_executor& native, Function f) noexcept
   {
-    if (!gate_.enter()) return true;
-    bool posted = true;
+    const gate::visit inside(gate_);
     try {
-      native.post(asio::bind_allocator(task_allocator<std::byte>(memory_), std::move(f)));
+      if (inside)
+        native.post(asio::bind_allocator(task_allocator<std::byte>(memory_), std::move(f)));
+      return true;
     } catch (...) {
-      posted = false;
+      return false;
     }
-    gate_.leave();
-    return posted;
   }
 
   /// The context is going away: nothing is posted any more.

@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 
 namespace asio_wheel::detail {
@@ -78,9 +79,9 @@ private:
   const pass_function make_pass_;
   task_memory memory_;
   gate gate_;  ///< to the context, and so to strand and timer
-  std::optional<strand> strand_;
-  std::optional<timer> timer_;  ///< on the strand
-  tick armed_ = disarmed;       ///< what the timer waits for; on the strand
+  std::unique_ptr<strand> strand_;
+  std::unique_ptr<timer> timer_;  ///< on the strand
+  tick armed_ = disarmed;         ///< what the timer waits for; on the strand
 
   /// `armed_`, for those who start waits. During a pass it is `disarmed`, so that a wait which the
   /// pass does not see any more asks for another.

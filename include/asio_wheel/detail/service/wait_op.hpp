@@ -158,6 +158,13 @@ private:
   std::uint64_t shared_ : 1;
 
 protected:
+  /// Gives up a hold. Whether it was the last.
+  [[nodiscard]] bool let_go() noexcept
+  {
+    holders_ = (std::uint64_t{holders_} - 1) & 63;
+    return holders_ == 0;
+  }
+
   std::uint64_t linked_ : 1 = 0;  ///< it is linked, and tied to a slot
 
   // Of a deadline_wait.
