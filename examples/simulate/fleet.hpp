@@ -14,8 +14,8 @@
 
 namespace simulate {
 
-using asio_wheel::wheel_timer_service::duration;
-using asio_wheel::wheel_timer_service::time_point;
+using duration = asio_wheel::wheel_timer_service::duration;
+using time_point = asio_wheel::wheel_timer_service::time_point;
 using real_clock = std::chrono::steady_clock;
 using boost::system::error_code;
 

@@ -216,7 +216,8 @@ void wheel_core::deliver_due()
     if (next.renewed != no_tick) confirm(next.renewed);
     if (!next.op) return;
     next.op->end(*next.at, next.outcome, next.taken_up);
-    if (!next.more) return;
+    // Once more, even if the batch was empty: a pass may have found others due since, and have left
+    // them to this delivery.
   }
 }
 
