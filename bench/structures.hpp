@@ -55,19 +55,22 @@ private:
 
 class wheel_structure {
 public:
-  struct alignas(64) entry : asio_wheel::wheel_entry {
+  struct alignas(64) entry : asio_wheel::detail::wheel_entry {
     std::uint64_t payload = 1;
   };
 
   explicit wheel_structure(const options& o) : entries_{o} {}
 
-  void insert(std::size_t i, ticks when) { wheel_.insert(entries_[i], asio_wheel::tick{when}); }
+  void insert(std::size_t i, ticks when)
+  {
+    wheel_.insert(entries_[i], asio_wheel::detail::tick{when});
+  }
   void erase(std::size_t i) { wheel_.erase(entries_[i]); }
 
   template <class F>
   void advance(ticks to, F f)
   {
-    wheel_.advance(asio_wheel::tick{to});
+    wheel_.advance(asio_wheel::detail::tick{to});
     while (auto* e = wheel_.pop_due()) f(static_cast<entry&>(*e));
   }
 
@@ -75,7 +78,7 @@ public:
 
 private:
   entries<entry> entries_;
-  asio_wheel::timing_wheel wheel_;
+  asio_wheel::detail::timing_wheel wheel_;
 };
 
 class multimap_structure {

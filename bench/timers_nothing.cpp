@@ -58,7 +58,7 @@ class aborted_waits {
 public:
   void push(wait_base& w, const asio::io_context::executor_type& ex)
   {
-    asio_wheel::prefetch(&w);
+    asio_wheel::detail::prefetch(&w);
     waits_[size_++] = &w;
     if (size_ < waits_.size()) return;
     size_ = 0;

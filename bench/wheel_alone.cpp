@@ -1,6 +1,6 @@
 // The wheel alone, in virtual time, without Asio, against other timer structures and against the
 // floor.
-//   wheel       asio_wheel::timing_wheel
+//   wheel       asio_wheel::detail::timing_wheel
 //   multimap    std::multimap<tick, entry*>, the iterator kept in the entry
 //   d_ary_heap  boost::heap::d_ary_heap, 4-ary, mutable, the handle kept in the entry
 //   pairing     boost::heap::pairing_heap

@@ -37,11 +37,37 @@ duration time_line::ticks(std::uint64_t n) const
   return n > most ? duration::max() : static_cast<duration::rep>(n) * tick_;
 }
 
+void pending_waits::clock_went_back(time_point now)
+{
+  for (const auto& w : live_) {
+    // A watchdog's on its way has expired by the time at which it left the wheel.
+    const bool on_its_way = w->foreign && w->watchdog >= 0;
+    w->was_due |= w->how == fate::pending && (has_come(*w) || on_its_way);
+    w->may_be_late |= w->watchdog >= 0;
+    // One that had passed in its tick is not held back until its deadline the second time.
+    if (w->was_due) w->deadline = std::min(w->deadline, line_.begin_of(w->tick));
+  }
+  now_ = now;
+  at_present_ = true;
+  for (const auto& w : live_) set_due(*w);
+}
+
+void pending_waits::clock_came_back()
+{
+  at_present_ = false;
+  for (const auto& w : live_) w->was_due &= w->foreign;
+}
+
+void pending_waits::set_due(wait& w) const
+{
+  w.latest = std::max(w.tick, line_.floor(now_));
+  w.due = has_come(w) ? now_ : line_.begin_of(w.tick);
+}
+
 std::shared_ptr<wait> pending_waits::start(wait w, std::size_t pending)
 {
   w.number = started_++;
-  w.latest = std::max(w.tick, line_.floor(now_));
-  w.due = has_come(w) ? now_ : line_.begin_of(w.tick);
+  set_due(w);
   if (limit_ == 0 || pending < limit_) {
     ++accepted;
   } else {
@@ -49,6 +75,36 @@ std::shared_ptr<wait> pending_waits::start(wait w, std::size_t pending)
     ++rejected;
   }
   return live_.emplace_back(std::make_shared<wait>(w));
+}
+
+void pending_waits::put_off(const list& waits, time_point deadline)
+{
+  for (wait* w : waits) {
+    const std::uint64_t tick = line_.tick_for(deadline, now_);
+    w->tick = w->may_be_late ? std::max(w->tick, tick) : tick;
+    w->deadline = deadline;
+    set_due(*w);
+  }
+}
+
+void pending_waits::met_by(wait& deadline)
+{
+  if (deadline.how == fate::pending) ++met;
+  if (deadline.how == fate::cancelled) ++aborted;
+  remove(deadline);
+}
+
+void pending_waits::destroyed(const list& waits)
+{
+  for (wait* w : waits) {
+    if (w->how == fate::cancelled) ++aborted;
+    remove(*w);
+  }
+}
+
+void pending_waits::remove(const wait& w)
+{
+  std::erase_if(live_, [&](const auto& each) { return each.get() == &w; });
 }
 
 pending_waits::list pending_waits::those(const std::function<bool(const wait&)>& of_interest) const
@@ -83,17 +139,30 @@ std::string pending_waits::cancelled_one(const list& waits, std::size_t n)
 /// Whether `a` must not expire after `b`: its tick comes first, or one thread started it first.
 bool pending_waits::precedes(const wait& a, const wait& b)
 {
+  for (const wait* w : {&a, &b}) {
+    if (w->foreign || w->was_due || w->may_be_late) return false;
+  }
   if (a.latest < b.tick) return true;
+  if (a.watchdog >= 0 || b.watchdog >= 0) return false;  // filed again and again
   return a.elsewhere == b.elsewhere && a.number < b.number && a.tick <= b.tick &&
          a.latest <= b.latest;
+}
+
+/// Whether it may expire now.
+bool pending_waits::is_on_time(const wait& w) const
+{
+  if (at_present_) return w.was_due || has_come(w);
+  if (w.was_due) return true;  // of the other context, which may have begun late
+  if (w.foreign || w.may_be_late) return now_ >= w.deadline;
+  return now_ == w.due;
 }
 
 std::string pending_waits::succeeded(const wait& w) const
 {
   if (w.how == fate::cancelled || w.how == fate::rejected)
     return fmt::format("wait {} expired, though it had been cancelled or rejected", w.number);
-  if (now_ < w.deadline) return fmt::format("wait {} is early", w.number);
-  if (now_ != w.due)
+  if (now_ < w.deadline && !w.was_due) return fmt::format("wait {} is early", w.number);
+  if (!is_on_time(w))
     return fmt::format("wait {} expired in tick {} instead of {}", w.number, line_.floor(now_),
                        line_.floor(w.due));
   for (const auto& other : live_) {
@@ -106,7 +175,7 @@ std::string pending_waits::succeeded(const wait& w) const
 std::string pending_waits::completed(wait& w, error_code ec)
 {
   if (std::exchange(w.completed, true)) return fmt::format("wait {} completed twice", w.number);
-  std::erase_if(live_, [&](const auto& each) { return each.get() == &w; });
+  remove(w);
   if (!ec) {
     ++expired;
     return succeeded(w);
@@ -124,18 +193,14 @@ std::string pending_waits::are_pending(std::size_t n) const
   return n == expected ? std::string{} : fmt::format("pending() is {} instead of {}", n, expected);
 }
 
-std::string pending_waits::overlooked() const
+std::string pending_waits::overlooked(bool everywhere) const
 {
   for (const auto& w : live_) {
+    if (w->foreign && !everywhere) continue;
     if (w->how != fate::pending || has_come(*w))
       return fmt::format("wait {} was not completed", w->number);
   }
   return {};
-}
-
-void pending_waits::clock_was_set()
-{
-  for (const auto& w : live_) w->due = std::max(now_, line_.begin_of(w->tick));
 }
 
 }  // namespace model

@@ -57,7 +57,9 @@ enum class fate {
 struct wait {
   int number = 0;          ///< counts the starts
   bool elsewhere = false;  ///< started by the other thread
+  bool foreign = false;    ///< its handler is called by the other context
   int timer = -1;
+  int watchdog = -1;
   int signal = -1;
   time_point deadline{};
   std::uint64_t tick = 0;
@@ -67,6 +69,12 @@ struct wait {
   time_point due{};          ///< when it expires
   fate how = fate::pending;
   bool completed = false;
+
+  /// It was due when the clock went back, and may have expired by that.
+  bool was_due = false;
+  /// Of a watchdog's: its deadline was brought forward by the clock, which the wheel need not
+  /// notice before the tick it is filed under, at the latest `tick`.
+  bool may_be_late = false;
 };
 
 /// The waits of one wheel whose handlers have not begun. Each of them can be cancelled.
@@ -77,6 +85,13 @@ public:
   pending_waits(time_line line, std::size_t limit) : line_(line), limit_(limit) {}
 
   void now_is(time_point now) { now_ = now; }
+
+  /// From now on, the clock stands at the real present, where all that matters is what was due
+  /// before it went back, and what is long past.
+  void clock_went_back(time_point now);
+
+  /// The clock has left the present, where all that had expired was completed.
+  void clock_came_back();
 
   /// To be called ahead of a start, of which there were `pending`.
   [[nodiscard]] std::shared_ptr<wait> start(wait w, std::size_t pending);
@@ -89,17 +104,24 @@ public:
   /// The same for one that cancels the oldest.
   [[nodiscard]] std::string cancelled_one(const list& waits, std::size_t n);
 
+  /// The deadline of these waits, of a watchdog, is another one.
+  void put_off(const list& waits, time_point deadline);
+
+  /// The operation of this deadline has ended.
+  void met_by(wait& deadline);
+
+  /// The executor of these has destroyed them on their way.
+  void destroyed(const list& waits);
+
   /// A handler is called. Says if it should not be.
   [[nodiscard]] std::string completed(wait& w, error_code ec);
 
   /// Says if there are not `n` whose end is not decided.
   [[nodiscard]] std::string are_pending(std::size_t n) const;
 
-  /// Says which have not ended though all are called that can be.
-  [[nodiscard]] std::string overlooked() const;
-
-  /// The clock was set anew while nothing was overlooked.
-  void clock_was_set();
+  /// Says which have not ended though all are called that can be, by the other context, too, if
+  /// `everywhere`.
+  [[nodiscard]] std::string overlooked(bool everywhere) const;
 
   [[nodiscard]] const time_line& line() const { return line_; }
   [[nodiscard]] const std::vector<std::shared_ptr<wait>>& live() const { return live_; }
@@ -108,17 +130,22 @@ public:
   std::uint64_t accepted = 0;
   std::uint64_t expired = 0;
   std::uint64_t cancels = 0;  ///< that were counted
-  std::uint64_t aborted = 0;  ///< handlers called with operation_aborted
+  std::uint64_t aborted = 0;  ///< that ended as cancelled
+  std::uint64_t met = 0;
   std::uint64_t rejected = 0;
 
 private:
   [[nodiscard]] bool has_come(const wait& w) const { return w.tick <= line_.floor(now_); }
+  void set_due(wait& w) const;
+  void remove(const wait& w);
+  [[nodiscard]] bool is_on_time(const wait& w) const;
   [[nodiscard]] std::string succeeded(const wait& w) const;
   [[nodiscard]] static bool precedes(const wait& a, const wait& b);
 
   time_line line_;
   std::size_t limit_;
   time_point now_;
+  bool at_present_ = false;
   int started_ = 0;
   std::vector<std::shared_ptr<wait>> live_;
 };

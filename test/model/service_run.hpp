@@ -1,9 +1,15 @@
-// A script that is being played on a wheel in virtual time, with its timers, and on a list of
-// pending waits.
+// A script that is being played on a wheel in virtual time, with its timers, its watchdogs and some
+// operations that have deadlines, and on a list of pending waits.
+//
+// The script's own time begins ten years from now. When the clock leaves it for the real present,
+// nothing that is pending becomes due there, and the model need not know how late it is: a script
+// then names points in its own time only, or in the distant past.
 #pragma once
 
 #include <array>
 #include <asio_wheel.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/io_context.hpp>
 #include <chrono>
@@ -12,9 +18,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
+#include <utility>
 
+#include "model/limited_run.hpp"
 #include "model/pending_waits.hpp"
 #include "model/script.hpp"
+#include "support/other_thread.hpp"
 
 namespace model {
 
@@ -36,6 +46,7 @@ struct service_settings {
     runs_to_end = o.take(1) == 0;
     timers_go_first = o.take(1) == 0;
     clock_goes_first = o.take(1) == 0;
+    operations_outlive = static_cast<int>(o.take(2));
   }
 
   wheel_options options;
@@ -43,6 +54,7 @@ struct service_settings {
   bool runs_to_end;  ///< or else the context is destroyed with whatever is pending
   bool timers_go_first;
   bool clock_goes_first;
+  int operations_outlive;  ///< how many of the contexts
 };
 
 /// What a handler throws when a script tells it to.
@@ -62,6 +74,14 @@ private:
     std::uint64_t tick = 0;
   };
 
+  struct watchdog {
+    std::optional<wheel_watchdog> object;
+    time_point touched;
+    duration timeout{};
+
+    [[nodiscard]] time_point deadline() const { return add(touched, timeout); }
+  };
+
   /// The handler of every wait.
   struct recorder {
     service_run* run;
@@ -69,7 +89,14 @@ private:
     void operator()(error_code ec) { run->complete(*w, ec); }
   };
 
-  /// While a function of the context's runs.
+  /// The handler of every operation.
+  struct result_recorder {
+    service_run* run;
+    std::shared_ptr<limited_run> op;
+    void operator()(error_code ec, int n) { run->deliver(*op, ec, n); }
+  };
+
+  /// While a function of a context's, or a handler, runs.
   class [[nodiscard]] inside {
   public:
     explicit inside(service_run& run) : run_(run)
@@ -87,6 +114,8 @@ private:
 
   void play(script_view words);
   void perform(operands& o, script_view& rest);
+  bool start_something(std::uint64_t what, operands& o, script_view& rest);
+  bool end_something(std::uint64_t what, operands& o);
   void perform_outside(operands& o);
 
   [[nodiscard]] duration delay(operands& o) const;
@@ -96,23 +125,34 @@ private:
   {
     return static_cast<int>(&t - timers_.data());
   }
+  [[nodiscard]] watchdog& pick_watchdog(operands& o) { return watchdogs_[o.take(1)]; }
+  [[nodiscard]] int number_of(const watchdog& d) const
+  {
+    return static_cast<int>(&d - watchdogs_.data());
+  }
   [[nodiscard]] std::uint64_t tick_for(time_point t) const
   {
     return waits_->line().tick_for(t, wheel_.now());
   }
 
-  // What starts waits, and what ends them: service_run.cpp.
+  // What starts waits, and what they come to: service_run_starts.ipp.
 
   void wait_for(operands& o, script_view& rest);
   void wait_until(operands& o, script_view& rest);
+  void wait_until(time_point t, operands& o, script_view& rest);
   void wait_on_timer(operands& o, script_view& rest);
+  void wait_on_watchdog(operands& o, script_view& rest);
   template <class Initiate>
   void start(wait w, operands& o, script_view& rest, Initiate initiate);
   template <class Initiate>
   void start_one(const wait& what, Initiate initiate);
-  static script_view take_body(operands& o, script_view& rest);
   void complete(wait& w, error_code ec);
   void post(operands& o, script_view& rest);
+  static script_view take_body(operands& o, script_view& rest);
+  static int take_signal(operands& o);
+  void take_slot(int signal);
+
+  // What ends them: service_run_cancels.ipp.
 
   void cancel(operands& o);
   void cancel_one(operands& o);
@@ -136,19 +176,60 @@ private:
   void expect_cancelled(operands& o, const pending_waits::list& waits, Function f);
   template <class Function>
   void call(bool elsewhere, Function f);
+  template <class Function>
+  void in_thread(bool elsewhere, Function f);
+  [[nodiscard]] bool take_elsewhere(operands& o)
+  {
+    const bool elsewhere = settings_.two_threads && o.take(1) == 1;
+    return elsewhere || on_other_thread_;
+  }
 
-  // Time, and the end of it: service_run_time.cpp.
+  // Watchdogs: service_run_watchdogs.ipp.
 
+  void touch(operands& o);
+  void set_timeout(operands& o);
+  void end_watch(operands& o);
+  void move_watchdog(watchdog& to, watchdog& from, bool construct, operands& o);
+  [[nodiscard]] duration take_timeout(operands& o) const;
+  [[nodiscard]] pending_waits::list waits_of(const watchdog& d) const;
+  void let_go_of_waits(const watchdog& d);
+
+  // Operations with deadlines: service_run_operations.ipp.
+
+  void start_operation(operands& o, script_view& rest);
+  void initiated(limited_run& op);
+  void cancelled(limited_run& op, asio::cancellation_type_t type);
+  void fired(limited_run& op);
+  void react(limited_run& op, reaction how, bool posted);
+  void end_operation(operands& o);
+  void end_operation(limited_run& op, reaction how, bool elsewhere);
+  void set_ended(limited_run& op, error_code own);
+  void deliver(limited_run& op, error_code ec, int n);
+  void end_operations();
+  void expect_operations_delivered(bool everywhere);
+  void compare_operations();
+
+  // Time, and the end of it: service_run_time.cpp, service_run_end.ipp.
+
+  [[nodiscard]] bool at_present() const { return wheel_.now() < beginning_; }
   void advance(duration d);
   void advance_to_next();
   [[nodiscard]] bool some_are_beyond_time() const;
+  [[nodiscard]] bool some_expire_unseen() const;
   void run_one_handler();
-  void set_clock_anew();
+  void run_one_handler_elsewhere();
+  void leave_time();
+  void perform_at_present(operands& o);
+  void come_back(std::uint64_t tick);
   void settle();
+  void settle_everywhere();
   void expect_settled();
+  void destroy_other_context(operands& o);
   void run_to_end();
   void expect_work();
+  void expect_stats();
   void destroy();
+  void end_operations_at_end();
   void destroy_timers();
 
   void compare();
@@ -163,16 +244,67 @@ private:
 
   const service_settings settings_;
   std::optional<asio::io_context> context_;
+  std::optional<asio::io_context> other_context_;  ///< of the foreign handlers
   wheel_timer_service& wheel_;
   std::optional<virtual_time> time_;
   std::array<timer, 4> timers_;
+  std::array<watchdog, 2> watchdogs_;
+  std::array<std::shared_ptr<limited_run>, 4> operations_;
   std::array<std::optional<asio::cancellation_signal>, 4> signals_;
   std::optional<pending_waits> waits_;
+  std::uint64_t first_tick_ = 0;  ///< of the script's time
+  time_point beginning_;          ///< of that tick
+  int operations_started_ = 0;
+  int emitting_ = -1;  ///< a signal
+  bool on_other_thread_ = false;
+  bool over_ = false;     ///< nothing is played any more
   int posted_ = 0;        ///< functions, and not called yet
   int depth_ = 0;         ///< of the context's functions that are running
   bool calling_ = false;  ///< a function that must not call handlers
   bool settled_ = true;   ///< nothing is due or ready
   std::string fault_;
 };
+
+/// How many waits `f` cancels, which is what it returns, if anything.
+template <class Function>
+std::size_t service_run::count_cancelled(operands& o, Function f)
+{
+  const std::size_t before = wheel_.pending();
+  const std::uint64_t met = waits_->met;
+  std::optional<std::size_t> returned;
+  call(take_elsewhere(o), [&] {
+    if constexpr (std::is_void_v<decltype(f())>)
+      f();
+    else
+      returned = f();
+  });
+  const std::size_t n = before - wheel_.pending() - (waits_->met - met);
+  expect(!returned || *returned == n, "the number of waits cancelled that was returned");
+  return n;
+}
+
+template <class Function>
+void service_run::expect_cancelled(operands& o, const pending_waits::list& waits, Function f)
+{
+  report(waits_->cancelled(waits, count_cancelled(o, f)));
+}
+
+/// Calls a function of the wheel's, which must not call handlers.
+template <class Function>
+void service_run::call(bool elsewhere, Function f)
+{
+  const bool before = std::exchange(calling_, true);
+  in_thread(elsewhere, f);
+  calling_ = before;
+}
+
+template <class Function>
+void service_run::in_thread(bool elsewhere, Function f)
+{
+  if (!elsewhere || on_other_thread_) return f();
+  on_other_thread_ = true;
+  support::in_other_thread(f);
+  on_other_thread_ = false;
+}
 
 }  // namespace model
