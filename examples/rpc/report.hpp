@@ -206,7 +206,7 @@ private:
   void check_wheel(const asio_wheel::wheel_stats& w)
   {
     expect(w.pending == 0, "{} waits are still on the wheel", w.pending);
-    expect(w.started == w.cancelled + w.expired + w.pending,
+    expect(w.started == w.cancelled + w.met + w.expired + w.pending,
            "{} waits were started, but {} cancelled + {} expired + {} pending", w.started,
            w.cancelled, w.expired, w.pending);
   }
