@@ -129,6 +129,7 @@ inline void print_table(std::vector<results> runs)
   row("                        max", lateness(1));
   row("waits started on the wheel", waits(&asio_wheel::wheel_stats::started));
   row("  cancelled", waits(&asio_wheel::wheel_stats::cancelled));
+  row("  met", waits(&asio_wheel::wheel_stats::met));
   row("  expired", waits(&asio_wheel::wheel_stats::expired));
   row("wake-ups by the wheel", waits(&asio_wheel::wheel_stats::wakeups));
   row(
@@ -207,8 +208,8 @@ private:
   {
     expect(w.pending == 0, "{} waits are still on the wheel", w.pending);
     expect(w.started == w.cancelled + w.met + w.expired + w.pending,
-           "{} waits were started, but {} cancelled + {} expired + {} pending", w.started,
-           w.cancelled, w.expired, w.pending);
+           "{} waits were started, but {} cancelled + {} met + {} expired + {} pending", w.started,
+           w.cancelled, w.met, w.expired, w.pending);
   }
 
   void check_server(const tally& c, const server_figures& s)
