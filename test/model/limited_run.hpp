@@ -32,7 +32,7 @@ public:
   void async_run(Token&& token)
   {
     boost::asio::async_initiate<Token, void(error_code, int)>(
-      [this](auto&& handler) { initiate(std::forward<decltype(handler)>(handler)); }, token);
+      [this](auto&& handler) { this->initiate(std::forward<decltype(handler)>(handler)); }, token);
   }
 
   /// Calls the handler.
