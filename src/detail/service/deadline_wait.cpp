@@ -151,8 +151,17 @@ bool deadline_wait::begin_firing(wait_outcome outcome) noexcept
 
 wait_outcome deadline_wait::begin_here(time_point taken_up) noexcept
 {
-  const wait_outcome outcome = core().begin(*this, *home_, taken_up);
+  const std::lock_guard lock(*home_);
   sending_ = false;
+  return begin(taken_up);
+}
+
+/// Requires the lock.
+wait_outcome deadline_wait::begin(time_point taken_up) noexcept
+{
+  tick never_renewed = no_tick;
+  const wait_outcome outcome = home_->begin(*this, taken_up, never_renewed);
+  if (outcome == wait_outcome::expired) core().count_ended(1);
   return outcome;
 }
 
@@ -198,16 +207,11 @@ deadline_wait::flight::~flight()
 
 deadline_wait* deadline_wait::flight::arrive(wait_outcome& outcome) noexcept
 {
-  deadline_wait* op = nullptr;
-  {
-    const std::lock_guard lock(*home_);
-    op = std::exchange(passenger_, nullptr);
-    if (!op) return nullptr;
-    op->flight_ = nullptr;
-    tick never_renewed = no_tick;
-    outcome = home_->begin(*op, taken_up_, never_renewed);
-  }
-  if (outcome == wait_outcome::expired) core_->count_ended(1);
+  const std::lock_guard lock(*home_);
+  deadline_wait* const op = std::exchange(passenger_, nullptr);
+  if (!op) return nullptr;
+  op->flight_ = nullptr;
+  outcome = op->begin(taken_up_);
   return op;
 }
 

@@ -136,6 +136,7 @@ protected:
 
 private:
   [[nodiscard, gnu::flatten]] bool leave(bool for_good, driver_notice& later) noexcept;
+  [[nodiscard]] wait_outcome begin(time_point taken_up) noexcept;
   void take_off(flight& f) noexcept;
   void set_sent() noexcept;
   void take_back() noexcept;
