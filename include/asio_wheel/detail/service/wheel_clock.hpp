@@ -56,7 +56,7 @@ public:
 
   /// Where a delay begins: a reading that is not before now(), and after it by no more than the
   /// coarse clock's grain.
-  [[nodiscard]] time_point start_of_delay() const noexcept;
+  [[nodiscard]] ASIO_WHEEL_EXPORT time_point start_of_delay() const noexcept;
 
   /// The same for whatever clock it will turn out to be, while the memory comes that says so: the
   /// time cannot be read while a load is outstanding. `unknown` if the clocks of the process are
@@ -105,7 +105,7 @@ public:
 
 private:
   [[nodiscard]] std::uint64_t since_origin(time_point t) const noexcept;
-  [[nodiscard]] time_point coarse_running_now() const noexcept;
+  [[nodiscard]] ASIO_WHEEL_EXPORT time_point coarse_running_now() const noexcept;
 
   time_point origin_;
   divider tick_ns_;
