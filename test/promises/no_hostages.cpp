@@ -322,9 +322,9 @@ BOOST_AUTO_TEST_CASE(an_exception_leaves_run_and_the_next_goes_on_with_the_other
   for (const int place : {0, 1, 63, 64, 199}) {
     support::context_with_wheel c;
     numbers order;
-    const auto deadline = c.wheel.now() + 1ms;
+    const auto passed = c.wheel.now();
     for (int i = 0; i < 200; ++i) {
-      c.wheel.async_wait(deadline, [&order, i, place](error_code) {
+      c.wheel.async_wait(passed, [&order, i, place](error_code) {
         order.seen.push_back(i);
         if (i == place) throw support::from_handler();
       });
@@ -358,7 +358,7 @@ BOOST_AUTO_TEST_CASE(stop_takes_effect_behind_one_function_of_at_most_64_handler
   for (const bool abort : {false, true}) {
     support::context_with_wheel c;
     numbers order;
-    wheel_timer timer(c.wheel, abort ? 1h : 1ms);
+    wheel_timer timer(c.wheel, abort ? 1h : 0h);
     for (int i = 0; i < 200; ++i) {
       timer.async_wait([&, i](error_code) {
         order.seen.push_back(i);
@@ -380,7 +380,7 @@ BOOST_AUTO_TEST_CASE(run_one_calls_at_most_64_handlers)
   for (const bool abort : {false, true}) {
     support::context_with_wheel c;
     numbers order;
-    wheel_timer timer(c.wheel, abort ? 1h : 1ms);
+    wheel_timer timer(c.wheel, abort ? 1h : 0h);
     for (int i = 0; i < 200; ++i) timer.async_wait([&, i](error_code) { order.seen.push_back(i); });
     if (abort) timer.cancel();
     support::run_until(c.context, [&, before = std::size_t{0}]() mutable {
