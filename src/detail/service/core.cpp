@@ -62,7 +62,7 @@ wheel_core::wheel_core(asio::execution_context& context, const asio::any_io_exec
     clock_(options_.clock, options_.tick),
     homes_(make_homes(*this, options_, clock_)),
     due_(shards_of(homes_)),
-    driver_(native_, context, clock_, [this] { return pass(); })
+    driver_(native_, context, clock_, [this] { return pass(); }, [this] { deliver_found(); })
 {}
 
 wheel_core::~wheel_core() = default;
@@ -76,22 +76,21 @@ home& wheel_core::local() noexcept
 
 void wheel_core::start(wait_op& op, duration delay)
 {
-  start(op, clock_.tick_for(clock_.deadline_after(delay), delay));
+  start(op, tick_for(delay));
 }
 
 void wheel_core::start(wait_op& op, time_point deadline)
 {
-  start(op, clock_.tick_for(deadline));
+  start(op, tick_for(deadline));
 }
 
 void wheel_core::start(wait_op& op, tick when)
 {
-  prepare(when);
   {
     section s(local());
     if (!file(s, op, when)) return;
   }
-  confirm(when);
+  wake_at(when);
 }
 
 bool wheel_core::file(section& s, wait_op& op, tick when)
@@ -141,38 +140,25 @@ void wheel_core::tell_driver(home& h) noexcept
 
 // Passes.
 
-void wheel_core::outlook::add(const home& h) noexcept
-{
-  due |= h.has_due();
-  idle &= h.idle();
-  ending |= h.ended_delivery_.is_requested();
-  next = std::min(next, h.next_tick());
-}
-
+/// Moves all wheels to `now`. A shard with nothing to do by then is left alone.
 wheel_core::outlook wheel_core::advance_shards(tick now) noexcept
 {
   outlook all;
-  for (const auto& h : homes_) {
-    const std::lock_guard lock(*h);
-    h->advance(now);
-    all.add(*h);
+  for (std::size_t i = 0; i < homes_.size(); ++i) {
+    home& h = *homes_[i];
+    if (h.next_tick() <= now) {
+      const std::lock_guard lock(h);
+      h.advance(now);
+      if (h.has_due()) all.due |= std::uint64_t{1} << i;
+    }
+    all.next = std::min(all.next, h.next_tick());
+    all.ending |= h.ended_delivery_.is_requested();
   }
   return all;
 }
 
-wheel_core::outlook wheel_core::look_ahead() noexcept
-{
-  outlook all;
-  for (const auto& h : homes_) {
-    const std::lock_guard lock(*h);
-    h->settle();
-    all.add(*h);
-  }
-  return all;
-}
-
-/// Moves all wheels to the present and posts the delivery of what is due. Returns the next tick to
-/// wake up for; nothing if no wait is filed.
+/// Moves all wheels to the present. Returns the next tick to wake up for; nothing if no wait is
+/// filed. The delivery of what is due follows the pass, in deliver_found().
 std::optional<tick> wheel_core::pass()
 {
   outlook all;
@@ -180,8 +166,8 @@ std::optional<tick> wheel_core::pass()
     const std::lock_guard lock(advance_mutex_);
     all = advance_shards(clock_.tick_floor(clock_.now()));
   }
-  if (all.due) request_due();
-  if (!all.idle) return all.next;
+  if (all.due != 0 && request_due(all.due)) found_due_ = true;
+  if (all.next != no_tick) return all.next;
   // A thread that the context does not run may have cancelled a wait and not have posted its
   // delivery yet. Until it has, passes are what keeps the context from running out of work.
   if (all.ending) driver_.insist();
@@ -190,13 +176,12 @@ std::optional<tick> wheel_core::pass()
 
 // Delivering what is due.
 
-void wheel_core::request_due() noexcept
+/// Something is due in these shards. Whether the delivery is to be posted.
+bool wheel_core::request_due(std::uint64_t sources) noexcept
 {
-  {
-    const std::lock_guard lock(due_mutex_);
-    if (!due_delivery_.request()) return;
-  }
-  post_due();
+  const std::lock_guard lock(due_mutex_);
+  due_.add_sources(sources);
+  return due_delivery_.request();
 }
 
 void wheel_core::post_due() noexcept
@@ -206,6 +191,11 @@ void wheel_core::post_due() noexcept
   due_delivery_.set_arrived();
 }
 
+void wheel_core::deliver_found()
+{
+  if (found_due_.load(std::memory_order_relaxed) && found_due_.exchange(false)) deliver_due();
+}
+
 void wheel_core::deliver_due()
 {
   const one_of here(delivering_);
@@ -213,11 +203,10 @@ void wheel_core::deliver_due()
   for (int i = 0; i < delivery::length; ++i) {
     take_due(next, i == 0);
     if (next.post) post_due();
-    if (next.renewed != no_tick) confirm(next.renewed);
+    if (next.renewed != no_tick) wake_at(next.renewed);
     if (!next.op) return;
     next.op->end(*next.at, next.outcome, next.taken_up);
-    // Once more, even if the batch was empty: a pass may have found others due since, and have left
-    // them to this delivery.
+    if (!next.more) return;
   }
 }
 
@@ -229,10 +218,10 @@ void wheel_core::take_due(next_wait& next, bool first) noexcept
   const std::lock_guard lock(due_mutex_);
   if (first) due_delivery_.set_arrived();
   while (!next.op) {
+    if (!due_.may_have_more()) return;
     if (due_.empty()) {
       due_.fill(clock_.now(), next.renewed);
-      if (!due_.may_have_more()) return;
-      if (due_.empty()) continue;  // all of them were lazy
+      continue;
     }
     next.at = static_cast<home*>(&due_.next_shard());
     next.taken_up = due_.taken_up();
@@ -254,7 +243,7 @@ wait_outcome wheel_core::begin(wait_op& op, home& h, time_point taken_up) noexce
     outcome = h.begin(op, taken_up, renewed);
   }
   if (outcome == wait_outcome::expired || outcome == wait_outcome::timed_out) count_ended(1);
-  if (renewed != no_tick) confirm(renewed);
+  if (renewed != no_tick) wake_at(renewed);
   return outcome;
 }
 
@@ -317,23 +306,33 @@ bool wheel_core::step_clock(time_point limit) noexcept
     const std::lock_guard lock(due_mutex_);
     if (due_delivery_.is_requested() || delivering_ != 0) return true;
   }
+  for (const auto& h : homes_) {
+    const std::lock_guard lock(*h);
+    h->settle();
+  }
+  outlook all;
   {
     const std::lock_guard lock(advance_mutex_);
+    all = advance_shards(clock_.tick_floor(clock_.now()));
     // More than once if a slot is to be cascaded.
-    for (outlook all = look_ahead(); !all.due; all = advance_shards(all.next)) {
+    while (all.due == 0) {
       const time_point next = clock_.time_of(all.next);
       if (next > limit || next == time_point::max()) return false;
       clock_.stop_at(std::max(clock_.now(), next));
+      all = advance_shards(all.next);
     }
   }
-  request_due();
+  if (request_due(all.due)) post_due();
   return true;
 }
 
 void wheel_core::start_clock() noexcept
 {
+  outlook all;
   {
     const std::lock_guard lock(advance_mutex_);
+    // What has come by the stopped clock is due, and stays so.
+    all = advance_shards(clock_.tick_floor(clock_.now()));
     // The wheels first: a wait that another thread starts meanwhile may be late, but not early.
     const tick present = clock_.tick_floor(clock_.running_now());
     for (const auto& h : homes_) {
@@ -342,6 +341,7 @@ void wheel_core::start_clock() noexcept
     }
     clock_.run();
   }
+  if (all.due != 0 && request_due(all.due)) post_due();
   rest_clock();
 }
 

@@ -18,21 +18,6 @@ void fail_without_wheel()
     "cancel_after(5s, bind_executor(ex, token))");
 }
 
-tick deadline_wait::prepare(wheel_core& c, duration delay)
-{
-  const wheel_clock& clock = c.clock();
-  const tick when = clock.tick_for(clock.deadline_after(delay), delay);
-  if (when != never) c.prepare(when);
-  return when;
-}
-
-tick deadline_wait::prepare(wheel_core& c, time_point deadline)
-{
-  const tick when = c.clock().tick_for(deadline);
-  if (when != never) c.prepare(when);
-  return when;
-}
-
 deadline_wait::deadline_wait(end_fn f, wheel_core& c, tick when, terms t, bool foreign) noexcept
   : linked(f, foreign, true),
     home_(&c.local()),
@@ -78,7 +63,7 @@ bool deadline_wait::start(tick when) noexcept
       return true;
     }
   }
-  c.confirm(when);
+  c.wake_at(when);
   return true;
 }
 

@@ -4,16 +4,19 @@
 #include <boost/asio/bind_allocator.hpp>
 #include <boost/asio/post.hpp>
 
+#include <algorithm>
+#include <mutex>
 #include <thread>
 #include <utility>
 
 namespace asio_wheel::detail {
 
 driver::driver(const native_executor& native, asio::execution_context& context,
-               const wheel_clock& clock, pass_function pass)
+               const wheel_clock& clock, pass_function pass, std::function<void()> behind)
   : clock_(clock),
     make_pass_(std::move(pass)),
-    strand_(std::make_unique<strand>(posting_executor(native, context, memory_))),
+    turns_{native, context, std::move(behind)},
+    strand_(std::make_unique<strand>(turn_executor(turns_))),
     timer_(std::make_unique<timer>(*strand_))
 {}
 
@@ -57,16 +60,48 @@ void driver::request_pass()
   }
 }
 
+void driver::wake_earlier(tick when) noexcept
+{
+  if (clock_.is_stopped() || when <= clock_.tick_floor(clock_.now())) return insist();
+  const gate::visit inside(gate_);
+  if (!inside) return;
+  try {
+    const std::lock_guard lock(timer_mutex_);
+    asked_ = std::min(asked_, when);
+    if (when < armed_) arm(when);
+    wake_ = armed_;
+  } catch (...) {
+    insist();  // there is memory for that
+  }
+}
+
 void driver::pass()
 {
-  // Both before the first look at a shard: a wait that is filed behind that look sees them.
+  // Before the first look at a shard: a wait that is filed behind that look sees them.
   pass_requested_ = false;
-  wake_ = disarmed;
-
+  {
+    const std::lock_guard lock(timer_mutex_);
+    wake_ = asked_ = disarmed;
+  }
   const auto next = make_pass_();
+  try {
+    set_timer(next);
+  } catch (...) {
+    // The exception leaves by run(). Called again, that is to find work to do.
+    insist();
+    throw;
+  }
+}
+
+void driver::set_timer(std::optional<tick> next)
+{
   const bool stopped = clock_.is_stopped();  // if that changes from here on, another pass follows
-  if (next) {
-    arm(stopped ? never : *next);
+  const std::lock_guard lock(timer_mutex_);
+  const tick when = std::min(asked_, next.value_or(disarmed));
+  if (next && stopped) {
+    arm(never);
+  } else if (when != disarmed) {
+    arm(when);
   } else if (armed_ != disarmed) {
     armed_ = disarmed;
     timer_->cancel();
@@ -74,26 +109,28 @@ void driver::pass()
   wake_ = next && stopped ? clock_.tick_floor(clock_.now()) + 1 : armed_;
 }
 
+/// Requires the timer's lock.
 void driver::arm(tick when)
 {
   if (when == armed_) return;
   armed_ = disarmed;  // should one of the following throw
   timer_->expires_at(clock_.time_of(when));
-  try {
-    timer_->async_wait(
-      asio::bind_allocator(task_allocator<std::byte>(memory_), [this, when](const error_code& ec) {
-        if (ec) return;
-        // A pass that came in between has set the timer for something else.
-        if (armed_ == when) armed_ = disarmed;
-        wakeups_.fetch_add(1, std::memory_order_relaxed);
-        pass();
-      }));
-  } catch (...) {
-    // The exception leaves by run(). Called again, that is to find work to do.
-    insist();
-    throw;
-  }
+  timer_->async_wait(asio::bind_allocator(task_allocator<std::byte>(timer_memory_),
+                                          [this, when](const error_code& ec) {
+                                            if (!ec) wake_up(when);
+                                          }));
   armed_ = when;
+}
+
+void driver::wake_up(tick when)
+{
+  {
+    const std::lock_guard lock(timer_mutex_);
+    // It may have been set for something else by now.
+    if (armed_ == when) armed_ = disarmed;
+  }
+  wakeups_.fetch_add(1, std::memory_order_relaxed);
+  pass();
 }
 
 }  // namespace asio_wheel::detail

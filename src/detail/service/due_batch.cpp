@@ -2,47 +2,74 @@
 #include <asio_wheel/detail/service/due_batch.hpp>
 
 #include <algorithm>
-#include <span>
+#include <bit>
 
 namespace asio_wheel::detail {
 namespace {
 
-/// Locks the shards in which something is due.
+/// The shards in which something is due, locked; the one whose wait comes first is at the front of
+/// a heap.
 class due_shards {
 public:
-  explicit due_shards(const std::vector<shard*>& all) noexcept
+  due_shards(const std::vector<shard*>& all, std::uint64_t bits) noexcept
   {
-    for (shard* const s : all) {
-      s->lock();
-      if (s->has_due())
-        shards_[size_++] = s;
-      else
-        s->unlock();
+    for (; bits != 0; bits &= bits - 1) {
+      shard& s = *all[static_cast<std::size_t>(std::countr_zero(bits))];
+      s.lock();
+      push({s.front_due(), &s, bits & (~bits + 1)});
     }
   }
   due_shards(const due_shards&) = delete;
   due_shards& operator=(const due_shards&) = delete;
   ~due_shards()
   {
-    for (shard* const s : here()) s->unlock();
+    while (size_ != 0) heap_[--size_].at->unlock();
   }
 
-  /// The one whose next wait comes before those of the others; nullptr if nothing is due.
-  [[nodiscard]] shard* first() const noexcept
+  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+  [[nodiscard]] shard& first() const noexcept { return *heap_[0].at; }
+
+  /// The first one's next wait has been taken.
+  void update_first() noexcept
   {
-    if (size_ == 1) return shards_[0]->has_due() ? shards_[0] : nullptr;
-    shard* first = nullptr;
-    for (shard* const s : here()) {
-      const wait_op* const op = s->front_due();
-      if (op && (!first || shard::expires_before(*op, *first->front_due()))) first = s;
-    }
-    return first;
+    if (size_ == 1 && first().has_due()) return;  // the only one
+    source s = heap_[0];
+    std::pop_heap(heap_.data(), end(), comes_later);
+    --size_;
+    s.front = s.at->front_due();
+    push(s);
+  }
+
+  /// The bits of those in which something is still due.
+  [[nodiscard]] std::uint64_t bits() const noexcept
+  {
+    std::uint64_t all = 0;
+    for (std::size_t i = 0; i < size_; ++i) all |= heap_[i].bit;
+    return all;
   }
 
 private:
-  [[nodiscard]] std::span<shard* const> here() const noexcept { return {shards_.data(), size_}; }
+  struct source {
+    const wait_op* front;
+    shard* at;
+    std::uint64_t bit;
+  };
 
-  std::array<shard*, max_shards> shards_;
+  static bool comes_later(const source& a, const source& b) noexcept
+  {
+    return shard::expires_before(*b.front, *a.front);
+  }
+
+  [[nodiscard]] source* end() noexcept { return heap_.data() + size_; }
+
+  void push(const source& s) noexcept
+  {
+    if (!s.front) return s.at->unlock();
+    heap_[size_++] = s;
+    if (size_ > 1) std::push_heap(heap_.data(), end(), comes_later);
+  }
+
+  std::array<source, max_shards> heap_;
   std::size_t size_ = 0;
 };
 
@@ -52,21 +79,20 @@ void due_batch::fill(time_point now, tick& renewed) noexcept
 {
   next_ = size_ = 0;
   taken_up_ = now;
-  const due_shards due(shards_);
-  std::size_t popped = 0;
-  for (; popped < capacity; ++popped) {
-    shard* const first = due.first();
-    if (!first) break;
-    if (first->pop_due(cells_[size_], now, renewed)) sources_[size_++] = first;
+  due_shards due(shards_, sources_left_);
+  for (std::size_t popped = 0; popped < capacity && !due.empty(); ++popped) {
+    shard& first = due.first();
+    if (first.pop_due(cells_[size_], now, renewed)) sources_[size_++] = &first;
+    due.update_first();
   }
+  sources_left_ = due.bits();
   // Now that the waits are at hand, ask for what they point to.
   for (std::size_t i = 0; i < size_; ++i)
     shard::prefetch_ties(static_cast<const wait_op&>(*cells_[i]));
 
-  was_full_ = popped == capacity;
   burst_ += size_;
   largest_burst_ = std::max(largest_burst_, burst_);
-  if (!was_full_) burst_ = 0;
+  if (sources_left_ == 0) burst_ = 0;
 }
 
 }  // namespace asio_wheel::detail

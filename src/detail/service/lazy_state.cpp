@@ -6,8 +6,7 @@ namespace asio_wheel::detail {
 void lazy_state::start(lazy_wait_op& op)
 {
   op.set_deadline(*this);
-  const tick guess = core().clock().tick_ceil(deadline());
-  timer_state::start(op, guess, [this] { return present_tick(); });
+  timer_state::start(op, [this] { return present_tick(); });
 }
 
 void lazy_state::hasten() noexcept
@@ -21,7 +20,7 @@ void lazy_state::hasten() noexcept
     when = present_tick();
     waits().for_each([&](timer_wait_op& op) { s.at().hasten(op, when); });
   }
-  c.confirm(when);
+  c.wake_at(when);
 }
 
 void lazy_state::adopt_waits() noexcept

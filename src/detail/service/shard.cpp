@@ -39,6 +39,11 @@ void shard::insert(wait_op& op, tick when)
 {
   wheel_.insert(op, when);
   set_state(op, wait_state::filed);
+  if (when < next_.load(std::memory_order_relaxed)) {
+    // Before this thread looks for when the driver wakes up: a pass that does not see this one
+    // here sees to it that the thread asks for a wake-up.
+    next_.store(wheel_.wake_of(op), std::memory_order_seq_cst);
+  }
   // The driver wakes up in time for this one, and has its reason again.
   const tick unneeded = unneeded_.load(std::memory_order_relaxed);
   if (unneeded != no_tick && wheel_.wake_of(op) <= unneeded)
@@ -57,8 +62,8 @@ void shard::hasten(timer_wait_op& op, tick when) noexcept
 {
   if (state_of(op) != wait_state::filed || is_all_cancelled(op)) return;
   if (wheel_.is_due(op) || op.due() <= when) return;
-  wheel_.erase(op);
-  wheel_.insert(op, when);  // what was just erased left room for it
+  erase(op);
+  insert(op, when);  // what was just erased left room for it
 }
 
 // cancel
@@ -131,6 +136,7 @@ std::size_t shard::cancel_all() noexcept
   cancelled_ += n;
   wheel_.drain();
   unneeded_.store(tick{}, std::memory_order_relaxed);
+  look_ahead();
   return static_cast<std::size_t>(n);
 }
 
@@ -143,6 +149,7 @@ void shard::erase(wait_op& op) noexcept
   if (unneeded == no_tick) return;
   unneeded_.store(std::min(unneeded_.load(std::memory_order_relaxed), unneeded),
                   std::memory_order_relaxed);
+  next_.store(tick{}, std::memory_order_relaxed);  // to be found out by the next pass
 }
 
 // expire
@@ -152,12 +159,19 @@ void shard::advance(tick now) noexcept
   settle();
   unneeded_.store(no_tick, std::memory_order_relaxed);
   wheel_.advance(now);
+  look_ahead();
+}
+
+void shard::look_ahead() noexcept
+{
+  next_.store(wheel_.empty() ? no_tick : wheel_.next_tick(), std::memory_order_relaxed);
 }
 
 void shard::rewind(tick now) noexcept
 {
   settle();
   if (now < wheel_.now()) wheel_.rewind(now);
+  look_ahead();
 }
 
 wait_op* shard::pop_due(wheel_entry*& cell, time_point now, tick& renewed) noexcept
@@ -230,8 +244,9 @@ wait_outcome shard::decide(wait_op& op, time_point taken_up, tick& renewed) noex
   auto outcome = wait_outcome::expired;
   if (op.lazy_) {
     auto& lazy = static_cast<lazy_wait_op&>(op);
-    if (renew(lazy, taken_up, renewed)) return wait_outcome::undecided;
-    outcome = lazy.deadline_->expire(taken_up);
+    const time_point now = clock_.now();
+    if (renew(lazy, now, renewed)) return wait_outcome::undecided;
+    outcome = lazy.deadline_->expire(now);
   }
   ++expired_;
   // One that was handed back has lost its tick.

@@ -93,7 +93,7 @@ std::size_t timer_state::cancel_one() noexcept
 
 void timer_state::start(timer_wait_op& op)
 {
-  start(op, when_.load(std::memory_order_relaxed), [this] { return tick_of_expiry(); });
+  start(op, [this] { return tick_of_expiry(); });
 }
 
 /// What a wait is filed under now. Requires the lock.

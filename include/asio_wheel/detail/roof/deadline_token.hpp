@@ -163,7 +163,7 @@ private:
       limited_operation<std::decay_t<Handler>, std::decay_t<decltype(fallback)>, Signatures...>;
 
     wheel_core& c = detail::core_of(wheel_for(handler));
-    const tick when = deadline_wait::prepare(c, terms.when);
+    const tick when = c.tick_for(terms.when);
     operation& op =
       operation::make(std::forward<Handler>(handler), fallback, c, when, terms.type, Report);
     try {

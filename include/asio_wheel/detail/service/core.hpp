@@ -137,22 +137,28 @@ public:
   [[nodiscard]] home& local() noexcept;
 
   /// Start a wait; it is the core's from here on.
-  /// Throw what allocating or posting throws, with nothing changed and the wait not taken over.
+  /// Throw std::bad_alloc, with nothing changed and the wait not taken over.
   void start(wait_op& op, duration delay);
   void start(wait_op& op, time_point deadline);
 
   // A start in its parts, for those who have something to do in the same critical section.
 
-  /// To be called before filing: makes sure of a wake-up for `when`. Throws what posting throws.
-  void prepare(tick when) { driver_.wake_at(when); }
+  /// What a wait is filed under.
+  [[nodiscard]] tick tick_for(duration delay) const noexcept
+  {
+    return clock_.tick_for(clock_.deadline_after(delay), delay);
+  }
+  [[nodiscard]] tick tick_for(time_point deadline) const noexcept
+  {
+    return clock_.tick_for(deadline);
+  }
 
   /// Files the wait, refuses it if there are too many, or destroys it if the shards are closed.
   /// Whether it was filed. Throws std::bad_alloc, with nothing changed.
   [[nodiscard]] bool file(section& s, wait_op& op, tick when);
 
-  /// To be called after filing: makes sure of a wake-up once more, in case the one that was
-  /// prepared came before the wait was there.
-  void confirm(tick when) noexcept { driver_.insist_on(when); }
+  /// To be called after filing: makes sure of a wake-up.
+  void wake_at(tick when) noexcept { driver_.wake_at(when); }
 
   /// Decides how a wait ends that was sent at `taken_up`, on the handler's executor. Undecided if
   /// it was filed again.
@@ -208,13 +214,11 @@ public:
 private:
   friend class section;
 
+  /// What is ahead, in all shards.
   struct outlook {
-    bool due = false;     ///< there are waits to deliver
-    bool idle = true;     ///< there are no others
-    bool ending = false;  ///< the delivery of others that ended is on its way
-    tick next = never;    ///< to wake up for
-
-    void add(const home& h) noexcept;
+    std::uint64_t due = 0;  ///< a bit for each shard where something is due
+    tick next = no_tick;    ///< to wake up for; no_tick if no wait is filed that is not due
+    bool ending = false;    ///< the delivery of waits that ended is on its way
   };
 
   /// What a delivery is to do next.
@@ -225,17 +229,17 @@ private:
     bool post = false;  ///< first, another delivery is to be posted
     bool more = false;  ///< afterwards, there may be others
     time_point taken_up;
-    tick renewed = no_tick;  ///< to be confirmed
+    tick renewed = no_tick;  ///< the earliest of those that were filed again
   };
 
   [[gnu::flatten]] void start(wait_op& op, tick when);
 
   [[nodiscard]] std::optional<tick> pass();
-  [[nodiscard]] outlook look_ahead() noexcept;
   [[nodiscard]] outlook advance_shards(tick now) noexcept;
-  void request_due() noexcept;
+  [[nodiscard]] bool request_due(std::uint64_t sources) noexcept;
   void post_due() noexcept;
   void deliver_due();
+  void deliver_found();
   [[gnu::flatten]] void take_due(next_wait& next, bool first) noexcept;
   void post_ended(home& h) noexcept;
   void deliver_ended(home& h);
@@ -255,6 +259,7 @@ private:
   due_batch due_;
   delivery due_delivery_;
   std::atomic<int> delivering_{0};  ///< threads that deliver what is due
+  std::atomic<bool> found_due_{false};  ///< a pass has requested a delivery, to follow it
 
   gate posting_;  ///< of post()
 

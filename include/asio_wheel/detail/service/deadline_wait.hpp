@@ -65,11 +65,6 @@ private:
 /// The lock of the wait's home guards all that is private here.
 class ASIO_WHEEL_EXPORT deadline_wait : public linked<wait_op> {
 public:
-  /// Makes sure of a wake-up, and returns what the deadline is to be filed under. Throw what
-  /// posting throws.
-  [[nodiscard]] static tick prepare(wheel_core& c, duration delay);
-  [[nodiscard]] static tick prepare(wheel_core& c, time_point deadline);
-
   /// What the operation proper listens to.
   [[nodiscard]] embedded_signal& signal() noexcept { return signal_; }
 

@@ -2,9 +2,10 @@
 #pragma once
 
 #include <asio_wheel/detail/ground/gate.hpp>
+#include <asio_wheel/detail/ground/spin_lock.hpp>
 #include <asio_wheel/detail/ground/tick.hpp>
-#include <asio_wheel/detail/service/posting_executor.hpp>
 #include <asio_wheel/detail/service/task_memory.hpp>
+#include <asio_wheel/detail/service/turn_executor.hpp>
 #include <asio_wheel/detail/service/wheel_clock.hpp>
 
 #include <boost/asio/basic_waitable_timer.hpp>
@@ -22,9 +23,11 @@ namespace asio_wheel::detail {
 ///
 /// A **pass** runs on the strand. It is a function that the driver is given, and returns the tick
 /// of the next one; the timer is set for that. The timer has a pending wait of its own exactly
-/// while a pass names a tick, if only the end of time: that is what keeps `run()` going. Between
-/// passes the timer is left alone, unless somebody needs an earlier one, or the reason for the next
-/// goes away: then a pass is requested, once for all that ask before it runs.
+/// while a pass names a tick, if only the end of time: that is what keeps `run()` going.
+///
+/// Whoever needs an earlier pass sets the timer for it, in whichever thread that is; a pass that is
+/// needed at once is posted to the strand, once for all that ask before it runs. So is one when the
+/// reason for the next goes away.
 ///
 /// While the clock is stopped, the timer waits for the end of time, and passes are requested only
 /// for what is due at once: whoever moves the clock takes care of the rest.
@@ -34,19 +37,14 @@ class driver {
 public:
   using pass_function = std::function<std::optional<tick>()>;
 
+  /// `behind` is called behind each pass, when the strand is free again, in the same thread.
   driver(const native_executor& native, asio::execution_context& context, const wheel_clock& clock,
-         pass_function pass);
+         pass_function pass, std::function<void()> behind);
 
-  /// Makes sure of a pass at or before `when`. Throws what posting to a strand throws.
-  void wake_at(tick when)
+  /// Makes sure of a pass at or before `when`, for a wait that is filed.
+  void wake_at(tick when) noexcept
   {
-    if (when < wake_.load(std::memory_order_relaxed)) request_pass();
-  }
-
-  /// The same, but tries again until it succeeds.
-  void insist_on(tick when) noexcept
-  {
-    if (when < wake_.load(std::memory_order_relaxed)) insist();
+    if (when < wake_.load(std::memory_order_relaxed)) wake_earlier(when);
   }
 
   /// Makes sure of a pass.
@@ -66,25 +64,32 @@ public:
   }
 
 private:
-  using strand = asio::strand<posting_executor>;
+  using strand = asio::strand<turn_executor>;
   using timer = asio::basic_waitable_timer<clock_type, asio::wait_traits<clock_type>, strand>;
 
   static constexpr tick disarmed = no_tick;
 
+  [[gnu::noinline]] void wake_earlier(tick when) noexcept;
   [[gnu::noinline]] void request_pass();
   void pass();
+  void set_timer(std::optional<tick> next);
   void arm(tick when);
+  void wake_up(tick when);
 
   const wheel_clock& clock_;
   const pass_function make_pass_;
-  task_memory memory_;
+  turn_resources turns_;
   gate gate_;  ///< to the context, and so to strand and timer
   std::unique_ptr<strand> strand_;
-  std::unique_ptr<timer> timer_;  ///< on the strand
-  tick armed_ = disarmed;         ///< what the timer waits for; on the strand
 
-  /// `armed_`, for those who start waits. During a pass it is `disarmed`, so that a wait which the
-  /// pass does not see any more asks for another.
+  spin_lock timer_mutex_;
+  std::unique_ptr<timer> timer_;
+  task_memory timer_memory_;
+  tick armed_ = disarmed;  ///< what the timer waits for
+  tick asked_ = disarmed;  ///< the earliest tick that was asked for since the latest pass began
+
+  /// `armed_`, for those who start waits. From the start of a pass it is `disarmed`, so that a wait
+  /// which the pass does not see any more asks for a wake-up of its own.
   std::atomic<tick> wake_{disarmed};
   std::atomic<bool> pass_requested_{false};
   std::atomic<std::uint64_t> wakeups_{0};

@@ -31,8 +31,11 @@ public:
 
   [[nodiscard]] bool empty() const noexcept { return next_ == size_; }
 
-  /// Whether, as far as can be told without a look at the shards, there is more to take.
-  [[nodiscard]] bool may_have_more() const noexcept { return !empty() || was_full_; }
+  /// Something is due in the shards whose bits are set.
+  void add_sources(std::uint64_t bits) noexcept { sources_left_ |= bits; }
+
+  /// Whether there may be more to take: here, or in the shards.
+  [[nodiscard]] bool may_have_more() const noexcept { return !empty() || sources_left_ != 0; }
 
   /// The shard of the next wait.
   [[nodiscard]] shard& next_shard() const noexcept { return *sources_[next_]; }
@@ -56,7 +59,7 @@ private:
   std::array<shard*, capacity> sources_;  ///< of the waits in the cells
   std::size_t next_ = 0;
   std::size_t size_ = 0;
-  bool was_full_ = false;
+  std::uint64_t sources_left_ = 0;  ///< shards where something is due
   time_point taken_up_;
   std::uint64_t burst_ = 0;
   std::uint64_t largest_burst_ = 0;

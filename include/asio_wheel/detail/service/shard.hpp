@@ -129,8 +129,9 @@ public:
 
   // What there is to wake up for.
 
-  [[nodiscard]] bool idle() const noexcept { return wheel_.empty(); }
-  [[nodiscard]] tick next_tick() const noexcept { return wheel_.next_tick(); }
+  /// The first tick to which advance() may have anything to do; no_tick if no wait is filed that is
+  /// not due. Does not require the lock: a thread that makes it earlier asks for a wake-up afterwards.
+  [[nodiscard]] tick next_tick() const noexcept { return next_.load(std::memory_order_seq_cst); }
 
   /// What there is to wake up for no more: a tick; tick 0 if nothing is left; no_tick if there is
   /// nothing to say. Says it once.
@@ -183,6 +184,7 @@ private:
   }
 
   [[nodiscard]] wait_op* pop_listed() noexcept;
+  void look_ahead() noexcept;
   void insert(wait_op& op, tick when);
   void erase(wait_op& op) noexcept;
   [[gnu::noinline]] void carry_out_cancels() noexcept;
@@ -205,6 +207,8 @@ private:
   /// The earliest tick that a wait which was taken out alone was to be woken for, if the driver is
   /// still to be told. Read without the lock by has_unneeded().
   std::atomic<tick> unneeded_{no_tick};
+
+  std::atomic<tick> next_{no_tick};  ///< of next_tick()
 
   put_off_cancels put_off_;
   wait_list ended_;  ///< out of the wheel, and not to expire

@@ -42,7 +42,7 @@ public:
   std::size_t cancel_one() noexcept;
 
   /// Starts a wait; the core owns it from here on.
-  /// Throws what allocating or posting throws, with nothing changed and the wait not taken over.
+  /// Throws std::bad_alloc, with nothing changed and the wait not taken over.
   [[gnu::flatten]] void start(timer_wait_op& op);
 
 protected:
@@ -53,10 +53,9 @@ protected:
   template <class Take>
   void assign(timer_state& other, Take take) noexcept;
 
-  /// Starts a wait under the tick that `when()` returns in the critical section; `guess` is what
-  /// that may well be.
+  /// Starts a wait under the tick that `when()` returns in the critical section.
   template <class When>
-  void start(timer_wait_op& op, tick guess, When when);
+  void start(timer_wait_op& op, When when);
 
   /// The waits, for a section.
   [[nodiscard]] timer_wait_list& waits() noexcept { return waits_; }
@@ -113,11 +112,10 @@ void timer_state::assign(timer_state& other, Take take) noexcept
 }
 
 template <class When>
-void timer_state::start(timer_wait_op& op, tick guess, When when)
+void timer_state::start(timer_wait_op& op, When when)
 {
   // The timer may be gone as soon as the wait is filed; the context may not.
   wheel_core& c = core();
-  c.prepare(guess);
   home& local = c.local();
   if (home_.load(std::memory_order_relaxed) != &local) move_to(local);
   tick filed;
@@ -129,7 +127,7 @@ void timer_state::start(timer_wait_op& op, tick guess, When when)
     latest_.store(&op, std::memory_order_relaxed);
     cell_.store(op.cell(), std::memory_order_relaxed);
   }
-  c.confirm(filed);
+  c.wake_at(filed);
 }
 
 }  // namespace asio_wheel::detail

@@ -1,0 +1,94 @@
+// L2 service: the context's executor as the driver's strand sees it.
+#pragma once
+
+#include <asio_wheel/detail/service/native_executor.hpp>
+#include <asio_wheel/detail/service/task_memory.hpp>
+
+#include <boost/asio/bind_allocator.hpp>
+#include <boost/asio/execution/allocator.hpp>
+#include <boost/asio/execution/blocking.hpp>
+#include <boost/asio/execution/context.hpp>
+#include <boost/asio/execution_context.hpp>
+
+#include <cstddef>
+#include <functional>
+#include <utility>
+
+namespace asio_wheel::detail {
+
+/// What the executor's copies share.
+struct turn_resources {
+  const native_executor& native;
+  asio::execution_context& context;
+  const std::function<void()> behind;  ///< runs behind each turn, off the strand
+  task_memory memory = {};
+};
+
+/// Runs **turns**: functions of the strand, and behind them, when the strand is free again, another
+/// function. So what a pass found due is delivered at once, by the thread that made the pass, while
+/// other threads have the strand to themselves.
+///
+/// The timer's completion is a turn where it is: the context is running it already. What is posted
+/// to the strand goes through the context, from memory that is set aside. A strand that cannot have
+/// memory for its own function, behind those it was given, never runs again.
+class turn_executor {
+public:
+  explicit turn_executor(turn_resources& resources) noexcept : resources_(&resources) {}
+
+  template <class Function>
+  void execute(Function f) const
+  {
+    auto turn = [f = std::move(f), &behind = resources_->behind]() mutable {
+      f();
+      behind();
+    };
+    if (posts_)
+      resources_->native.post(
+        asio::bind_allocator(query(asio::execution::allocator), std::move(turn)));
+    else
+      turn();
+  }
+
+  [[nodiscard]] turn_executor require(asio::execution::blocking_t::never_t) const noexcept
+  {
+    return {*resources_, true};
+  }
+  [[nodiscard]] turn_executor require(asio::execution::blocking_t::possibly_t) const noexcept
+  {
+    return {*resources_, false};
+  }
+  [[nodiscard]] asio::execution::blocking_t query(asio::execution::blocking_t) const noexcept
+  {
+    if (posts_) return asio::execution::blocking.never;
+    return asio::execution::blocking.possibly;
+  }
+  [[nodiscard]] asio::execution_context& query(asio::execution::context_t) const noexcept
+  {
+    return resources_->context;
+  }
+  template <class T>
+  [[nodiscard]] task_allocator<std::byte> query(asio::execution::allocator_t<T>) const noexcept
+  {
+    return task_allocator<std::byte>(resources_->memory);
+  }
+
+  friend bool operator==(const turn_executor& a, const turn_executor& b) noexcept
+  {
+    return a.resources_ == b.resources_ && a.posts_ == b.posts_;
+  }
+  friend bool operator!=(const turn_executor& a, const turn_executor& b) noexcept
+  {
+    return !(a == b);
+  }
+
+private:
+  turn_executor(turn_resources& resources, bool posts) noexcept
+    : resources_(&resources),
+      posts_(posts)
+  {}
+
+  turn_resources* resources_;
+  bool posts_ = false;
+};
+
+}  // namespace asio_wheel::detail
