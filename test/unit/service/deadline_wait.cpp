@@ -237,12 +237,11 @@ BOOST_AUTO_TEST_CASE(may_outlive_its_link_and_the_other_way_round)
 BOOST_AUTO_TEST_CASE(costs_no_pass_if_the_next_follows_in_its_handler)
 {
   context_with_wheel c;
-  std::size_t handlers = 0;
   asio::post(c.context, [&] {
     operation first(c, 1h);
     operation second(c, 1h);
     BOOST_TEST(first.start());
-    handlers = c.context.poll();
+    BOOST_TEST(c.context.poll() == 0U);  // the timer is set
     {
       // In the order in which a completion does it, with the handler in between.
       operation third(c, 1h);
@@ -257,7 +256,6 @@ BOOST_AUTO_TEST_CASE(costs_no_pass_if_the_next_follows_in_its_handler)
     BOOST_TEST(c.context.poll() > 0U);
   });
   support::run_to_end(c.context);
-  BOOST_TEST(handlers > 0U);
   BOOST_TEST(c.wheel.stats().wakeups == 0U);
 }
 

@@ -43,6 +43,7 @@ public:
 
 [[nodiscard]] inline error_code to_error(wait_outcome outcome) noexcept
 {
+  if (outcome == wait_outcome::expired) return {};
   switch (outcome) {
     case wait_outcome::cancelled: return asio::error::operation_aborted;
     case wait_outcome::timed_out: return asio::error::timed_out;
