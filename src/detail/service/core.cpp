@@ -146,12 +146,14 @@ wheel_core::outlook wheel_core::advance_shards(tick now) noexcept
   outlook all;
   for (std::size_t i = 0; i < homes_.size(); ++i) {
     home& h = *homes_[i];
-    if (h.next_tick() <= now) {
+    tick next = h.next_tick();
+    if (next <= now) {
       const std::lock_guard lock(h);
       h.advance(now);
       if (h.has_due()) all.due |= std::uint64_t{1} << i;
+      next = h.next_tick();
     }
-    all.next = std::min(all.next, h.next_tick());
+    all.next = std::min(all.next, next);
     all.ending |= h.ended_delivery_.is_requested();
   }
   return all;

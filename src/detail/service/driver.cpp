@@ -67,9 +67,9 @@ void driver::wake_earlier(tick when) noexcept
   if (!inside) return;
   try {
     const std::lock_guard lock(timer_mutex_);
-    asked_ = std::min(asked_, when);
+    if (when >= wake_) return;
+    wake_ = when;
     if (when < armed_) arm(when);
-    wake_ = armed_;
   } catch (...) {
     insist();  // there is memory for that
   }
@@ -81,7 +81,7 @@ void driver::pass()
   pass_requested_ = false;
   {
     const std::lock_guard lock(timer_mutex_);
-    wake_ = asked_ = disarmed;
+    wake_ = disarmed;
   }
   const auto next = make_pass_();
   try {
@@ -97,7 +97,7 @@ void driver::set_timer(std::optional<tick> next)
 {
   const bool stopped = clock_.is_stopped();  // if that changes from here on, another pass follows
   const std::lock_guard lock(timer_mutex_);
-  const tick when = std::min(asked_, next.value_or(disarmed));
+  const tick when = std::min(wake_.load(), next.value_or(disarmed));
   if (next && stopped) {
     arm(never);
   } else if (when != disarmed) {

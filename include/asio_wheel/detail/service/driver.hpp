@@ -44,7 +44,7 @@ public:
   /// Makes sure of a pass at or before `when`, for a wait that is filed.
   void wake_at(tick when) noexcept
   {
-    if (when < wake_.load(std::memory_order_relaxed)) wake_earlier(when);
+    if (when < wake_.load(std::memory_order_seq_cst)) wake_earlier(when);
   }
 
   /// Makes sure of a pass.
@@ -86,10 +86,10 @@ private:
   std::unique_ptr<timer> timer_;
   task_memory timer_memory_;
   tick armed_ = disarmed;  ///< what the timer waits for
-  tick asked_ = disarmed;  ///< the earliest tick that was asked for since the latest pass began
 
-  /// `armed_`, for those who start waits. From the start of a pass it is `disarmed`, so that a wait
-  /// which the pass does not see any more asks for a wake-up of its own.
+  /// What the driver wakes up for, for those who start waits. From the start of a pass it is
+  /// `disarmed`: a wait that the pass does not see any more asks for a wake-up of its own, and the
+  /// pass ends with the earliest of them. Written with the timer's lock.
   std::atomic<tick> wake_{disarmed};
   std::atomic<bool> pass_requested_{false};
   std::atomic<std::uint64_t> wakeups_{0};
