@@ -30,7 +30,7 @@ void shard::file(wait_op& op, tick when, home& h)
   // A Lamport clock: later than this shard's previous start and than this thread's. So the waits
   // that a thread starts carry growing stamps, whichever shards they go to.
   stamp_ = this_thread_stamp = std::max(stamp_, this_thread_stamp) + 1;
-  op.stamp_ = stamp_ & ((std::uint64_t{1} << 48) - 1);
+  op.stamp_ = stamp_ & ((std::uint64_t{1} << 46) - 1);
 
   if (op.linked_) link_of(op).connect(h, op);
 }
@@ -369,6 +369,26 @@ void shard::cut_ties(wait_op& op) noexcept
   if (!of_timer.is_listed()) return;
   timer_wait_list::erase(of_timer);
   of_timer.set_unlisted();
+}
+
+shard::survey shard::begin_survey() noexcept
+{
+  settle();
+  surveys_ = surveys_ % 3 + 1;
+  return {stamp_ & ((std::uint64_t{1} << 46) - 1), surveys_};
+}
+
+bool shard::see(wait_op& op, const survey& s) const noexcept
+{
+  if (op.stamp_ > s.latest || op.seen_ == s.number || is_all_cancelled(op)) return false;
+  op.seen_ = s.number & 3;
+  return true;
+}
+
+time_point shard::expiry_of(const wait_op& op) const noexcept
+{
+  if (op.lazy_) return static_cast<const lazy_wait_op&>(op).deadline_->deadline();
+  return clock_.time_of(op.due() == no_tick ? wheel_.now() : op.due());  // no_tick: overdue
 }
 
 void shard::add_to(wheel_stats& stats) const noexcept
