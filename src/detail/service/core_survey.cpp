@@ -102,9 +102,9 @@ tick earliest_tick(home& h) noexcept
   h.settle();
   const tick due = h.has_due() ? h.front_due()->due() : never;
   tick next = h.next_tick();
-  // The slot of a coarse level has to be gone through. If time goes on to it meanwhile, the slots
-  // of the level below have to; it takes as many attempts as there are levels, at most.
-  while (due == never && h.is_next_coarse()) {
+  // The slot of a coarse level has to be gone through. If time comes to it meanwhile, or another
+  // wait before it, so does the next one. Should that never end, the beginning of a slot will do.
+  for (int attempts = 0; attempts < 10 && due == never && h.is_next_coarse(); ++attempts) {
     tick earliest = never;
     wheel_walk way = h.begin_walk_of_next();
     while (!way.has_ended() && next == h.next_tick()) {
