@@ -147,7 +147,8 @@ function fillTable(rows) {
   const most = 8, body = document.getElementById('waiting')
   body.replaceChildren(...rows.slice(0, most).map(r => {
     const line = document.createElement('tr')
-    for (const text of [exact(r.count), when(r.earliest_ms), when(r.latest_ms), r.handler])
+    const handler = r.handler.replace(/boost::asio::(detail::)?/g, '')
+    for (const text of [exact(r.count), when(r.earliest_ms), when(r.latest_ms), handler])
       line.insertCell().textContent = text
     line.lastChild.title = r.handler
     return line

@@ -3,6 +3,7 @@
 
 #include <asio_wheel/detail/ground/prefetch.hpp>
 #include <asio_wheel/detail/service/huge_pages.hpp>
+#include <asio_wheel/detail/service/probe.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -33,6 +34,7 @@ void shard::file(wait_op& op, tick when, home& h)
   op.stamp_ = stamp_ & ((std::uint64_t{1} << 46) - 1);
 
   if (op.linked_) link_of(op).connect(h, op);
+  ASIO_WHEEL_PROBE(start, &op, op.end_, when);
 }
 
 void shard::insert(wait_op& op, tick when)
@@ -119,6 +121,7 @@ void shard::end_as_cancelled(wait_op& op) noexcept
     default: break;  // on its way, where it will take note
   }
   set_state(op, wait_state::cancelled);
+  ASIO_WHEEL_PROBE(cancel, &op, op.end_, 1);
 }
 
 std::size_t shard::cancel_all() noexcept
@@ -225,6 +228,7 @@ wait_outcome shard::decide(wait_op& op, time_point taken_up, tick& renewed) noex
 {
   if (is_all_cancelled(op)) {
     --left_of_cancelled_;
+    ASIO_WHEEL_PROBE(cancel, &op, op.end_, 0);
     return leave(op, wait_outcome::cancelled);
   }
   auto outcome = wait_outcome::expired;
@@ -235,7 +239,13 @@ wait_outcome shard::decide(wait_op& op, time_point taken_up, tick& renewed) noex
   }
   ++expired_;
   // One that was handed back has lost its tick.
-  if (taken_up != time_point{}) lateness_.add(taken_up - clock_.time_of(op.due()));
+  if (taken_up != time_point{}) {
+    const duration late = taken_up - clock_.time_of(op.due());
+    lateness_.add(late);
+    ASIO_WHEEL_PROBE(expire, &op, op.end_, late.count());
+    if (has_probes && taken_up > clock_.time_of(op.due() + 1))
+      ASIO_WHEEL_PROBE(late, &op, op.end_, late.count());
+  }
   return leave(op, outcome);
 }
 
