@@ -49,6 +49,14 @@ serve_under_load() {
     --within 60000 --again 1
 }
 
+# stop_all: in good order, so that nobody has anything to say about it.
+stop_all() {
+  local peer
+  for peer in "${peers[@]}"; do
+    stop "$peer" || true
+  done
+}
+
 check_metrics() {
   needs promtool
   "$1" >"$work/metrics"
@@ -78,6 +86,7 @@ END
     if [[ $answer =~ '=> '[0-9] ]]; then
       say "p99 of the lateness in seconds, by Prometheus: $answer"
       say "$(promtool query instant "http://127.0.0.1:$web" asio_wheel_expired_total)"
+      stop_all
       return
     fi
   done
@@ -113,9 +122,25 @@ check_probes() {
 
 check_page() {
   needs chromium wrk
-  serve_under_load 50
-  sleep 5
-  local scheme
+  needs python3
+  serve_under_load 60
+  # Chromium takes the picture when a page is complete: this one is when an image has been waited
+  # for, for long enough to have something to show.
+  local scheme slow
+  slow=$(free_port)
+  start slow python3 -c "
+import socket, time
+s = socket.create_server(('127.0.0.1', $slow))
+while True:
+    c = s.accept()[0]
+    time.sleep(25)
+    c.close()"
+  wait_for_port "$slow"
+  cat >"$work/site/page.html" <<END
+<!doctype html><meta name="color-scheme" content="light dark"><style>* { margin: 0; border: 0 }</style>
+<iframe src="/stats.html" width="1100" height="1000"></iframe>
+<img src="http://127.0.0.1:$slow/" width="0" height="0">
+END
   for scheme in light dark; do
     local options=()
     if [[ $scheme == dark ]]; then
@@ -123,13 +148,14 @@ check_page() {
         --force-dark-mode)
     fi
     start chromium chromium --headless=new --no-sandbox --disable-gpu --hide-scrollbars \
-      --user-data-dir="$work/browser_$scheme" --window-size=1100,1000 --timeout=20000 \
-      "${options[@]}" --screenshot="$work/$scheme.png" "http://127.0.0.1:$port/stats.html"
+      --user-data-dir="$work/browser_$scheme" --window-size=1100,980 --timeout=40000 \
+      "${options[@]}" --screenshot="$work/$scheme.png" "http://127.0.0.1:$port/page.html"
     wait "$started" || fail "chromium ends with $?"
     [[ -s $work/$scheme.png ]] || fail "chromium took no picture"
     cp "$work/$scheme.png" "$build/stats_$scheme.png"
     say "look at $build/stats_$scheme.png"
   done
+  stop_all
 }
 
 case $1 in

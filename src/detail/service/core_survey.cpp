@@ -79,7 +79,7 @@ private:
 };
 
 /// The next piece of a shard, which goes to `seen`. Returns how much.
-std::size_t look(home& h, const shard::survey& s, wheel_walk& way,
+[[gnu::cold]] std::size_t look(home& h, const shard::survey& s, wheel_walk& way,
                  std::array<sighting, piece>& seen) noexcept
 {
   std::array<wheel_entry*, piece> found;
@@ -95,7 +95,7 @@ std::size_t look(home& h, const shard::survey& s, wheel_walk& way,
 
 /// The earliest tick of what is in the wheel of a shard. `never` if nothing is, or it never
 /// expires.
-tick earliest_tick(home& h) noexcept
+[[gnu::cold]] tick earliest_tick(home& h) noexcept
 {
   std::array<wheel_entry*, piece> found;
   h.lock();
@@ -127,7 +127,7 @@ tick earliest_tick(home& h) noexcept
 
 }  // namespace
 
-pending_handlers wheel_core::pending_by_handler()
+[[gnu::cold]] pending_handlers wheel_core::pending_by_handler()
 {
   constexpr int most_passes = 4;
   std::array<sighting, piece> seen;
@@ -184,7 +184,7 @@ pending_handlers wheel_core::pending_by_handler()
   return {found.rows(), read_at};
 }
 
-std::optional<time_point> wheel_core::next_expiry()
+[[gnu::cold]] std::optional<time_point> wheel_core::next_expiry()
 {
   const std::lock_guard one(survey_mutex_);
   tick first = never;
