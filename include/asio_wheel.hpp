@@ -4,6 +4,7 @@
 #include <asio_wheel/cancel_after.hpp>
 #include <asio_wheel/heartbeat.hpp>
 #include <asio_wheel/keyed_scheduler.hpp>
+#include <asio_wheel/pending_handlers.hpp>
 #include <asio_wheel/timeout_after.hpp>
 #include <asio_wheel/use_wheel.hpp>
 #include <asio_wheel/virtual_time.hpp>

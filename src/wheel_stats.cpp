@@ -13,18 +13,27 @@ void log2_histogram::add(std::chrono::nanoseconds d) noexcept
   const auto ns = static_cast<std::uint64_t>(std::max<std::int64_t>(d.count(), 0));
   ++buckets_[static_cast<std::size_t>(std::bit_width(ns))];
   max_ = std::max(max_, d);
+  sum_ns_ += ns;
 }
 
 log2_histogram& log2_histogram::operator+=(const log2_histogram& other) noexcept
 {
   for (std::size_t i = 0; i < buckets_.size(); ++i) buckets_[i] += other.buckets_[i];
   max_ = std::max(max_, other.max_);
+  sum_ns_ += other.sum_ns_;
   return *this;
 }
 
 std::uint64_t log2_histogram::count() const noexcept
 {
   return std::accumulate(buckets_.begin(), buckets_.end(), std::uint64_t{0});
+}
+
+std::chrono::nanoseconds log2_histogram::sum() const noexcept
+{
+  const std::chrono::nanoseconds most = std::chrono::nanoseconds::max();
+  return sum_ns_ < static_cast<std::uint64_t>(most.count()) ? std::chrono::nanoseconds(sum_ns_)
+                                                            : most;
 }
 
 std::chrono::nanoseconds log2_histogram::percentile(double p) const noexcept

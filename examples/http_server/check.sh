@@ -76,6 +76,7 @@ check_pages() {
   expect 200 'The wheel' "$url/stats"
   expect 200 '"lateness":{' "$url/stats.json"
   expect 200 '</html>' "$url/stats.html"
+  expect 200 'asio_wheel_lateness_seconds_count' "$url/metrics"
 }
 
 # What wrk must not have to say.

@@ -31,7 +31,7 @@ constexpr std::string_view intro =
   R"(Usage: http_server [option...]
 
 Serves the files of a directory, /echo, which sends back the body of a POST, and the server's own
-figures: /stats, /stats.json and /stats.html. A client that is too slow is dropped.
+figures: /stats, /stats.json, /stats.html, and /metrics for Prometheus. A client that is too slow is dropped.
 Once it listens it prints a line that ends with ADDRESS:PORT. Ctrl-C closes every connection and
 ends the program.
 )";

@@ -123,11 +123,13 @@ http::message_generator site::answer(request&& r) const
 
   if (path == "/stats.html")
     return finish(r, text(http::status::ok, "text/html; charset=utf-8", std::string(stats_page)));
-  const snapshot now{counters_, connections_(), steady_, wheel_.stats()};
+  if (path != "/stats" && path != "/stats.json" && path != "/metrics") return answer_file(r, path);
+  const snapshot now{counters_, connections_(), steady_, wheel_.stats(),
+                     wheel_.pending_by_handler()};
   if (path == "/stats") return finish(r, text(http::status::ok, plain, to_text(now)));
-  if (path == "/stats.json")
-    return finish(r, text(http::status::ok, "application/json", to_json(now)));
-  return answer_file(r, path);
+  if (path == "/metrics")
+    return finish(r, text(http::status::ok, "text/plain; version=0.0.4", to_metrics(now)));
+  return finish(r, text(http::status::ok, "application/json", to_json(now)));
 }
 
 http::message_generator site::answer_file(const request& r, std::string_view path) const

@@ -6,6 +6,7 @@
 // Boost.JSON as a part of this program, which needs no library of it then.
 #include <boost/json/src.hpp>
 
+#include <chrono>
 #include <ctime>
 
 namespace web {
@@ -26,6 +27,24 @@ json::value lateness(const asio_wheel::log2_histogram& h)
           {"buckets", json::array(h.buckets().begin(), h.buckets().end())}};
 }
 
+/// From the reading to `t`, in ms; null for never.
+json::value in_ms(const snapshot& s, std::chrono::steady_clock::time_point t)
+{
+  if (t == t.max()) return nullptr;
+  return std::chrono::duration<double, std::milli>(t - s.waiting.read_at).count();
+}
+
+json::array waiting(const snapshot& s)
+{
+  json::array rows;
+  for (const auto& row : s.waiting.rows)
+    rows.push_back({{"handler", row.handler},
+                    {"count", row.count},
+                    {"earliest_ms", in_ms(s, row.earliest)},
+                    {"latest_ms", in_ms(s, row.latest)}});
+  return rows;
+}
+
 }  // namespace
 
 std::string to_text(const snapshot& s)
@@ -36,10 +55,11 @@ std::string to_text(const snapshot& s)
   return fmt::format(
     "connections    {}\naccepted       {}\nrequests       {}\nrefused        {}\n"
     "timed out    {}\nevicted        {}\ncpu            {:.2f} s\n\n"
-    "The wheel{}:\n{}\n\nIts lateness:\n{}\n",
+    "The wheel{}:\n{}\n\nIts lateness:\n{}\n\nWho waits:\n{}\n",
     s.connections, s.counted.accepted, s.counted.requests, s.counted.refused, dropped,
     s.counted.evicted, cpu_seconds(),
-    s.steady ? ", idle since the deadlines are on steady_timer" : "", s.wheel, s.wheel.lateness);
+    s.steady ? ", idle since the deadlines are on steady_timer" : "", s.wheel, s.wheel.lateness,
+    s.waiting);
 }
 
 std::string to_json(const snapshot& s)
@@ -55,6 +75,7 @@ std::string to_json(const snapshot& s)
                                {"refused", s.counted.refused},
                                {"evicted", s.counted.evicted},
                                {"timed_out", std::move(timed_out)},
+                               {"waiting", waiting(s)},
                                {"wheel",
                                 {{"pending", w.pending},
                                  {"started", w.started},
@@ -62,6 +83,27 @@ std::string to_json(const snapshot& s)
                                  {"cancelled", w.cancelled},
                                  {"wakeups", w.wakeups},
                                  {"lateness", lateness(w.lateness)}}}});
+}
+
+std::string to_metrics(const snapshot& s)
+{
+  std::string text = asio_wheel::prometheus(s.wheel);
+  const auto add = [&text](const char* name, const char* type, const char* help, auto value) {
+    text += fmt::format("# HELP {0} {1}\n# TYPE {0} {2}\n{0} {3}\n", name, help, type, value);
+  };
+  add("http_server_connections", "gauge", "Connections that are open.", s.connections);
+  add("http_server_accepted_total", "counter", "Connections accepted.", s.counted.accepted);
+  add("http_server_requests_total", "counter", "Requests answered.", s.counted.requests);
+  add("http_server_refused_total", "counter", "Requests refused.", s.counted.refused);
+  add("http_server_evicted_total", "counter", "Connections that gave way to others.",
+      s.counted.evicted);
+  text +=
+    "# HELP http_server_timed_out_total Connections dropped at a deadline, by phase.\n"
+    "# TYPE http_server_timed_out_total counter\n";
+  for (std::size_t p = 0; p != phases; ++p)
+    text += fmt::format("http_server_timed_out_total{{phase=\"{}\"}} {}\n", phase_names[p],
+                        s.counted.timed_out[p]);
+  return text;
 }
 
 }  // namespace web

@@ -3,6 +3,7 @@
 
 #include "settings.hpp"
 
+#include <asio_wheel/pending_handlers.hpp>
 #include <asio_wheel/wheel_stats.hpp>
 
 #include <cstddef>
@@ -16,10 +17,14 @@ struct snapshot {
   std::size_t connections;
   bool steady;
   asio_wheel::wheel_stats wheel;
+  asio_wheel::pending_handlers waiting;
 };
 
 std::string to_text(const snapshot& s);
 std::string to_json(const snapshot& s);
+
+/// For a Prometheus server.
+std::string to_metrics(const snapshot& s);
 
 /// An HTML page that draws what /stats.json says, all in one piece.
 extern const std::string_view stats_page;

@@ -31,15 +31,25 @@ const std::string_view stats_page = R"html(<!doctype html>
   h2 { margin: 0; font-size: 15px }
   small, .unit, figcaption p { color: var(--faint); font-size: 13px }
   #state.lost { color: var(--bad) }
-  #tiles { display: grid; gap: 12px; grid-template-columns: repeat(auto-fill, minmax(110px, 1fr)) }
+  /* Eight tiles fill whole rows at any width, and have the same width whatever is in them. */
+  #tiles { display: grid; gap: 12px; grid-template-columns: repeat(8, minmax(0, 1fr)) }
+  @media (max-width: 1000px) { #tiles { grid-template-columns: repeat(4, minmax(0, 1fr)) } }
+  @media (max-width: 520px) { #tiles { grid-template-columns: repeat(2, minmax(0, 1fr)) } }
   #charts { display: grid; gap: 12px; grid-template-columns: repeat(2, 1fr); margin-top: 12px }
-  #charts figure:last-child { grid-column: 1 / -1 }
+  #charts .wide { grid-column: 1 / -1 }
   @media (max-width: 700px) { #charts { grid-template-columns: 1fr } }
   #tiles div, figure {
     margin: 0; padding: 14px 16px; background: var(--card); border: 1px solid var(--edge);
     border-radius: 10px; min-width: 0;
   }
-  #tiles b { display: block; font-size: 24px; line-height: 1.2; font-variant-numeric: tabular-nums }
+  #tiles div { padding: 14px 12px; white-space: nowrap; overflow: hidden }
+  #tiles b { display: block; font-size: 22px; line-height: 1.2; font-variant-numeric: tabular-nums }
+  table { width: 100%; margin-top: 8px; border-spacing: 0; table-layout: fixed; color: var(--text) }
+  th, td { padding: 3px 12px 3px 0; text-align: right; font-size: 13px; font-weight: normal;
+    border-top: 1px solid var(--grid); font-variant-numeric: tabular-nums; white-space: nowrap }
+  th { color: var(--faint); border: 0; width: 92px }
+  th:last-child, td:last-child { text-align: left; width: auto; padding-right: 0;
+    overflow: hidden; text-overflow: ellipsis }
   figcaption { display: flex; justify-content: space-between; align-items: baseline; gap: 12px }
   figcaption p { margin: 0; text-align: right; font-variant-numeric: tabular-nums }
   svg { display: block; width: 100%; height: 220px; margin-top: 8px; overflow: visible }
@@ -59,8 +69,11 @@ const std::string_view stats_page = R"html(<!doctype html>
     <svg id="pending" role="img" aria-label="Pending waits over the last two minutes"></svg></figure>
   <figure style="color: var(--wakeups)"><figcaption><h2>Wake-ups per second</h2><p></p></figcaption>
     <svg id="wakeups" role="img" aria-label="Wake-ups over the last two minutes"></svg></figure>
-  <figure style="color: var(--lateness)"><figcaption><h2>Lateness of expired waits</h2><p></p></figcaption>
+  <figure class="wide" style="color: var(--lateness)"><figcaption><h2>Lateness of expired waits</h2><p></p></figcaption>
     <svg id="lateness" role="img" aria-label="Histogram of lateness since the start"></svg></figure>
+  <figure class="wide"><figcaption><h2>Who waits</h2><p id="types"></p></figcaption>
+    <table><thead><tr><th>count</th><th>earliest</th><th>latest</th><th>handler</th></tr></thead>
+      <tbody id="waiting"></tbody></table></figure>
 </div>
 <script>
 'use strict'
@@ -73,7 +86,8 @@ const si = (n, units) => {
 }
 const count = n => si(n, ['', ' k', ' M', ' G'])
 const time = ns => si(ns, [' ns', ' µs', ' ms', ' s'])
-const exact = n => Math.round(n).toLocaleString('en').replaceAll(',', ' ')
+const exact = n => Math.round(n).toLocaleString('en').replaceAll(',', '\u202f')
+const short = n => n < 100000 ? exact(n) : count(n)
 
 // A round number that is not below n, to end an axis with.
 const ceiling = n => {
@@ -126,18 +140,37 @@ function drawBuckets(late) {
   })
 }
 
+// A time in ms from now on; null is never.
+const when = ms => ms === null ? 'never' : ms < 0 ? time(-ms * 1e6) + ' ago' : 'in ' + time(ms * 1e6)
+
+function fillTable(rows) {
+  const most = 8, body = document.getElementById('waiting')
+  body.replaceChildren(...rows.slice(0, most).map(r => {
+    const line = document.createElement('tr')
+    const handler = r.handler.replace(/boost::asio::(detail::)?/g, '')
+    for (const text of [exact(r.count), when(r.earliest_ms), when(r.latest_ms), handler])
+      line.insertCell().textContent = text
+    line.lastChild.title = r.handler
+    return line
+  }))
+  document.getElementById('types').textContent =
+    `${rows.length} ${rows.length == 1 ? 'type' : 'types'} of handlers` +
+    (rows.length > most ? `, of which ${most} are shown` : '')
+}
+
 function show() {
   const now = kept.at(-1), before = kept.at(-2) ?? now
   const elapsed = (now.at - before.at) / 1000 || 1
   const rate = of => (of(now) - of(before)) / elapsed
   const total = o => Object.values(o).reduce((a, b) => a + b)
   const tiles = [
-    ['connections', exact(now.connections)],
-    ['requests/s', exact(rate(s => s.requests))],
-    ['waits started/s', exact(rate(s => s.wheel.started))],
-    ['waits expired/s', exact(rate(s => s.wheel.expired))],
-    ['timed out', exact(total(now.timed_out))],
-    ['evicted', exact(now.evicted)],
+    ['connections', short(now.connections)],
+    ['requests/s', short(rate(s => s.requests))],
+    ['waits pending', short(now.wheel.pending)],
+    ['started/s', short(rate(s => s.wheel.started))],
+    ['expired/s', short(rate(s => s.wheel.expired))],
+    ['timed out', short(total(now.timed_out))],
+    ['evicted', short(now.evicted)],
     ['CPU', (100 * rate(s => s.cpu_s)).toFixed(1) + ' %']
   ]
   document.getElementById('tiles').innerHTML =
@@ -149,6 +182,7 @@ function show() {
     [ago(s), (s.wheel.wakeups - kept[i].wheel.wakeups) / (s.at - kept[i].at) * 1000])
   drawTimes('wakeups', `${exact(now.wheel.wakeups)} in all`, rates.length ? rates : [[0, 0]])
   drawBuckets(now.wheel.lateness)
+  fillTable(now.waiting)
 }
 
 function say(text, lost) {

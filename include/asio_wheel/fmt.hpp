@@ -1,22 +1,26 @@
-// L3 roof: how statistics and options read, for {fmt}. The umbrella header leaves it out.
+// L3 roof: how statistics and options read, for {fmt} and for Prometheus. The umbrella header
+// leaves it out.
 #pragma once
 
 #include <asio_wheel/detail/ground/export.hpp>
+#include <asio_wheel/pending_handlers.hpp>
 #include <asio_wheel/wheel_options.hpp>
 #include <asio_wheel/wheel_stats.hpp>
 
 #include <fmt/core.h>
 
+#include <string>
 #include <string_view>
 
 namespace asio_wheel {
 
 /// Formats a `T` as a text, with fill, alignment and width as for any string.
 ///
-///     clock_source     coarse
-///     wheel_options    tick 1 ms, slots 1024, shards 2, max_pending unlimited, clock coarse
-///     wheel_stats      a line for each counter and one for the lateness
-///     log2_histogram   a line of percentiles and one for each bucket, with a bar
+///     clock_source      coarse
+///     wheel_options     tick 1 ms, slots 1024, shards 2, max_pending unlimited, clock coarse
+///     wheel_stats       a line for each counter and one for the lateness
+///     log2_histogram    a line of percentiles and one for each bucket, with a bar
+///     pending_handlers  a table with a line for each type of handler
 ///
 /// Durations are rounded to three digits. No line break at the end.
 template <class T>
@@ -29,6 +33,20 @@ extern template struct ASIO_WHEEL_EXPORT text_formatter<clock_source>;
 extern template struct ASIO_WHEEL_EXPORT text_formatter<wheel_options>;
 extern template struct ASIO_WHEEL_EXPORT text_formatter<wheel_stats>;
 extern template struct ASIO_WHEEL_EXPORT text_formatter<log2_histogram>;
+extern template struct ASIO_WHEEL_EXPORT text_formatter<pending_handlers>;
+
+/// All of `stats` in Prometheus' text format, for a server to answer a scrape of /metrics with, as
+/// `text/plain; version=0.0.4`. doc/observing.md has what the figures mean.
+///
+/// Names begin with asio_wheel_. The lateness is a histogram in seconds, with the same buckets in
+/// every reading, from 1 us to 69 s.
+///
+/// @param stats   a reading.
+/// @param labels  what tells this wheel from others of the process: a list in Prometheus' own form,
+///                as `wheel="clients",zone="b"`, in which values are escaped already.
+/// Exceptions: std::bad_alloc.
+[[nodiscard]] ASIO_WHEEL_EXPORT std::string prometheus(const wheel_stats& stats,
+                                                       std::string_view labels = {});
 
 }  // namespace asio_wheel
 
@@ -44,3 +62,6 @@ struct fmt::formatter<asio_wheel::wheel_stats>
 template <>
 struct fmt::formatter<asio_wheel::log2_histogram>
   : asio_wheel::text_formatter<asio_wheel::log2_histogram> {};
+template <>
+struct fmt::formatter<asio_wheel::pending_handlers>
+  : asio_wheel::text_formatter<asio_wheel::pending_handlers> {};

@@ -29,12 +29,16 @@ public:
   /// The longest; zero if nothing was counted.
   [[nodiscard]] std::chrono::nanoseconds max() const noexcept { return max_; }
 
+  /// Of all that were counted; no more than 292 years.
+  [[nodiscard]] std::chrono::nanoseconds sum() const noexcept;
+
   /// The counts, bucket by bucket.
   [[nodiscard]] const std::array<std::uint64_t, 64>& buckets() const noexcept { return buckets_; }
 
 private:
   std::array<std::uint64_t, 64> buckets_{};
   std::chrono::nanoseconds max_{};
+  std::uint64_t sum_ns_ = 0;
 };
 
 /// A reading of a wheel's counters. Those that only grow count from the making of the wheel.

@@ -7,6 +7,7 @@
 #include <asio_wheel/detail/service/core.hpp>
 #include <asio_wheel/detail/service/initiate_wait.hpp>
 #include <asio_wheel/detail/service/wheel_clock.hpp>
+#include <asio_wheel/pending_handlers.hpp>
 #include <asio_wheel/wheel_errc.hpp>
 #include <asio_wheel/wheel_options.hpp>
 #include <asio_wheel/wheel_stats.hpp>
@@ -17,6 +18,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include <cstddef>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -102,6 +104,28 @@ public:
   /// Waits whose handlers have not begun, other than those that were cancelled: all that
   /// cancel_all() would cancel. Takes every shard's lock.
   [[nodiscard]] std::size_t pending() const noexcept { return core_->pending(); }
+
+  /// What is pending, by the type of the handler. It answers who leaks timers.
+  ///
+  /// Every wait that was started before the call and pends until it returns is counted once; of
+  /// those that are started or end meanwhile, each may or may not be. Not found are waits on their
+  /// way through their handlers' own executors, say in a strand that is busy: that is what
+  /// pending() has more than these.
+  ///
+  /// All coroutines that await on one kind of executor are of one type: see doc/observing.md.
+  ///
+  /// Takes each shard's lock many times, for some microseconds each; one call at a time, others
+  /// wait for it. Costs no memory and no instruction before it is called.
+  /// Exceptions: std::bad_alloc.
+  [[nodiscard]] pending_handlers pending_by_handler() const { return core_->pending_by_handler(); }
+
+  /// When the next wait expires: the tick of the earliest deadline; in the past if it is due
+  /// already. Nothing if no wait is pending that will ever expire.
+  ///
+  /// A watchdog that was touched counts with the time at which the wheel looks at it next, which
+  /// may be before its deadline. Waits on their way through their handlers' own executors do not
+  /// count. Locks as pending_by_handler() does.
+  [[nodiscard]] std::optional<time_point> next_expiry() const { return core_->next_expiry(); }
 
   /// Cancels all pending waits: they complete with operation_aborted. Returns how many. Of the
   /// waits that other threads start meanwhile, those are not among them that are started after this

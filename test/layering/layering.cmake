@@ -15,7 +15,7 @@ cmake_minimum_required(VERSION 3.25)
 
 set(floors ground wheel service roof)
 set(public_files_of_service
-  abi asio wheel_errc wheel_options wheel_stats wheel_timer_service)
+  abi asio pending_handlers wheel_errc wheel_options wheel_stats wheel_timer_service)
 set(clocks_and_threads
   chrono ctime time.h thread mutex shared_mutex condition_variable atomic future semaphore latch
   barrier stop_token stdatomic.h pthread.h threads.h)

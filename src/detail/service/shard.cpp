@@ -3,6 +3,7 @@
 
 #include <asio_wheel/detail/ground/prefetch.hpp>
 #include <asio_wheel/detail/service/huge_pages.hpp>
+#include <asio_wheel/detail/service/probe.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -30,9 +31,10 @@ void shard::file(wait_op& op, tick when, home& h)
   // A Lamport clock: later than this shard's previous start and than this thread's. So the waits
   // that a thread starts carry growing stamps, whichever shards they go to.
   stamp_ = this_thread_stamp = std::max(stamp_, this_thread_stamp) + 1;
-  op.stamp_ = stamp_ & ((std::uint64_t{1} << 48) - 1);
+  op.stamp_ = stamp_ & ((std::uint64_t{1} << 46) - 1);
 
   if (op.linked_) link_of(op).connect(h, op);
+  ASIO_WHEEL_PROBE(start, &op, op.end_, when);
 }
 
 void shard::insert(wait_op& op, tick when)
@@ -124,6 +126,7 @@ void shard::end_as_cancelled(wait_op& op) noexcept
     default: break;  // on its way, where it will take note
   }
   set_state(op, wait_state::cancelled);
+  ASIO_WHEEL_PROBE(cancel, &op, op.end_, 1);
 }
 
 std::size_t shard::cancel_all() noexcept
@@ -239,6 +242,7 @@ wait_outcome shard::decide(wait_op& op, time_point taken_up, tick& renewed) noex
 {
   if (is_all_cancelled(op)) {
     --left_of_cancelled_;
+    ASIO_WHEEL_PROBE(cancel, &op, op.end_, 0);
     return leave(op, wait_outcome::cancelled);
   }
   auto outcome = wait_outcome::expired;
@@ -250,7 +254,13 @@ wait_outcome shard::decide(wait_op& op, time_point taken_up, tick& renewed) noex
   }
   ++expired_;
   // One that was handed back has lost its tick.
-  if (taken_up != time_point{}) lateness_.add(taken_up - clock_.time_of(op.due()));
+  if (taken_up != time_point{}) {
+    const duration late = taken_up - clock_.time_of(op.due());
+    lateness_.add(late);
+    ASIO_WHEEL_PROBE(expire, &op, op.end_, late.count());
+    if (has_probes && taken_up > clock_.time_of(op.due() + 1))
+      ASIO_WHEEL_PROBE(late, &op, op.end_, late.count());
+  }
   return leave(op, outcome);
 }
 
@@ -384,6 +394,26 @@ void shard::cut_ties(wait_op& op) noexcept
   if (!of_timer.is_listed()) return;
   timer_wait_list::erase(of_timer);
   of_timer.set_unlisted();
+}
+
+shard::survey shard::begin_survey() noexcept
+{
+  settle();
+  surveys_ = surveys_ % 3 + 1;
+  return {stamp_ & ((std::uint64_t{1} << 46) - 1), surveys_};
+}
+
+bool shard::see(wait_op& op, const survey& s) const noexcept
+{
+  if (op.stamp_ > s.latest || op.seen_ == s.number || is_all_cancelled(op)) return false;
+  op.seen_ = s.number & 3;
+  return true;
+}
+
+time_point shard::expiry_of(const wait_op& op) const noexcept
+{
+  if (op.lazy_) return static_cast<const lazy_wait_op&>(op).deadline_->deadline();
+  return clock_.time_of(op.due() == no_tick ? wheel_.now() : op.due());  // no_tick: overdue
 }
 
 void shard::add_to(wheel_stats& stats) const noexcept

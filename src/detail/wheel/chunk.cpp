@@ -61,6 +61,7 @@ chunk& chunk_pool::take(std::uint32_t slot) noexcept
   ++taken_;
   c->slot = slot;
   c->used = 0;
+  c->marked = false;
   c->live = 0;
   return *c;
 }

@@ -257,7 +257,7 @@ std::uint64_t timing_wheel::refile(chunk_queue source) noexcept
       wheel_entry* e = c->cells[i];
       if (e) file(*e, slot_for(e->at_.due));
     }
-    n += c->live;
+    n += std::exchange(c->live, std::uint16_t{0});
     chunk* const next = c->next;
     pool_.give_back(*c);
     c = next;

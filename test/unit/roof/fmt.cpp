@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <sstream>
@@ -77,6 +78,7 @@ BOOST_AUTO_TEST_CASE(stats_are_aligned_with_a_line_for_each_counter)
   stats.started = 12'345;
   stats.expired = 12;
   stats.cancelled = 12'330;
+  stats.met = 8;
   stats.rejected = 4;
   stats.wakeups = 5;
   stats.cascaded = 6;
@@ -88,6 +90,7 @@ BOOST_AUTO_TEST_CASE(stats_are_aligned_with_a_line_for_each_counter)
              "started        12345\n"
              "expired           12\n"
              "cancelled      12330\n"
+             "met                8\n"
              "rejected           4\n"
              "wakeups            5\n"
              "cascaded           6\n"
@@ -126,13 +129,63 @@ BOOST_AUTO_TEST_CASE(a_histogram_of_extremes_stays_aligned)
   for (std::size_t i = 1; i < lines.size(); ++i) BOOST_TEST(lines[i].substr(10, 2) == "  ");
 }
 
+BOOST_AUTO_TEST_CASE(pending_handlers_are_a_table)
+{
+  pending_handlers p;
+  p.read_at += 1h;
+  BOOST_TEST(fmt::format("{}", p) == "count  earliest  latest  handler");
+  p.rows = {{"shop::basket_expired", 1234567, p.read_at + 3ms, p.read_at.max()},
+            {"shop::order_paid", 2, p.read_at - 20us, p.read_at}};
+  BOOST_TEST(fmt::format("{}", p) ==
+             "  count   earliest   latest  handler\n"
+             "1234567    in 3 ms    never  shop::basket_expired\n"
+             "      2  20 us ago  in 0 ns  shop::order_paid");
+}
+
+BOOST_AUTO_TEST_CASE(prometheus_gets_every_counter_with_help_and_type)
+{
+  wheel_stats stats;
+  stats.pending = 3;
+  stats.met = 8;
+  const std::string text = prometheus(stats);
+  for (const auto* line :
+       {"# HELP asio_wheel_pending Waits whose handlers have not begun.",
+        "# TYPE asio_wheel_pending gauge", "asio_wheel_pending 3",
+        "# TYPE asio_wheel_met_total counter", "asio_wheel_met_total 8",
+        "asio_wheel_started_total 0", "asio_wheel_expired_total 0", "asio_wheel_cancelled_total 0",
+        "asio_wheel_rejected_total 0", "asio_wheel_wakeups_total 0", "asio_wheel_cascaded_total 0",
+        "asio_wheel_largest_batch 0", "# TYPE asio_wheel_lateness_seconds histogram"}) {
+    const auto lines = lines_of(text);
+    BOOST_TEST((std::count(lines.begin(), lines.end(), line) == 1), line);
+  }
+  BOOST_TEST(text.back() == '\n');
+}
+
+BOOST_AUTO_TEST_CASE(prometheus_gets_lateness_as_a_cumulative_histogram_in_seconds)
+{
+  wheel_stats stats;
+  stats.lateness.add(0ns);
+  stats.lateness.add(1023ns);
+  stats.lateness.add(1024ns);
+  stats.lateness.add(100s);
+  const auto lines = lines_of(prometheus(stats, R"(wheel="clients")"));
+  for (const auto* line :
+       {R"(asio_wheel_lateness_seconds_bucket{wheel="clients",le="1.023e-06"} 2)",
+        R"(asio_wheel_lateness_seconds_bucket{wheel="clients",le="2.047e-06"} 3)",
+        R"(asio_wheel_lateness_seconds_bucket{wheel="clients",le="68.719476735"} 3)",
+        R"(asio_wheel_lateness_seconds_bucket{wheel="clients",le="+Inf"} 4)",
+        R"(asio_wheel_lateness_seconds_sum{wheel="clients"} 100.000002047)",
+        R"(asio_wheel_lateness_seconds_count{wheel="clients"} 4)"})
+    BOOST_TEST((std::count(lines.begin(), lines.end(), line) == 1), line);
+}
+
 BOOST_AUTO_TEST_CASE(a_wheel_describes_itself)
 {
   boost::asio::io_context context;
   auto& wheel = make_wheel(context, {.shards = 2});
   BOOST_TEST(fmt::format("{}", wheel.options()) ==
              "tick 1 ms, slots 1024, shards 2, max_pending unlimited, clock precise");
-  BOOST_TEST(lines_of(fmt::format("{}", wheel.stats())).size() == 9U);
+  BOOST_TEST(lines_of(fmt::format("{}", wheel.stats())).size() == 10U);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -247,6 +247,18 @@ BOOST_AUTO_TEST_CASE(adds_up)
   BOOST_TEST((a.max() == 1s));
 }
 
+BOOST_AUTO_TEST_CASE(knows_the_sum)
+{
+  log2_histogram h, other;
+  h.add(3us);
+  h.add(-1s);
+  other.add(4us);
+  h += other;
+  BOOST_TEST((h.sum() == 7us));
+  h.add(std::chrono::nanoseconds::max());
+  BOOST_TEST((h.sum() == std::chrono::nanoseconds::max()));
+}
+
 BOOST_AUTO_TEST_CASE(takes_any_duration)
 {
   log2_histogram h;

@@ -172,9 +172,10 @@ private:
 
   /// The deadline has come, or was cancelled or refused. It is never destroyed from here: that is
   /// the operation's affair.
-  static void do_end(wait_op& base, home&, wait_outcome outcome,
+  static void do_end(wait_op& base, home& at, wait_outcome outcome,
                      [[maybe_unused]] time_point taken_up)
   {
+    if (outcome == wait_outcome::described) return describe_handler<Handler>(at);
     auto& self = static_cast<limited_operation&>(base);
     if constexpr (!runs_anywhere) {
       const executor_type ex = self.executor();

@@ -9,6 +9,7 @@
 #include <asio_wheel/detail/service/native_executor.hpp>
 #include <asio_wheel/detail/service/shard.hpp>
 #include <asio_wheel/detail/service/wheel_clock.hpp>
+#include <asio_wheel/pending_handlers.hpp>
 #include <asio_wheel/wheel_options.hpp>
 #include <asio_wheel/wheel_stats.hpp>
 
@@ -20,6 +21,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -37,11 +39,17 @@ public:
 
   [[nodiscard]] wheel_core& core() const noexcept { return core_; }
 
+  /// Takes the answer of a wait that was asked for its handler's type (wait_outcome::described);
+  /// null if types have no names in this program.
+  void describe(const std::type_info* handler) noexcept { described_ = handler; }
+  [[nodiscard]] const std::type_info* described() const noexcept { return described_; }
+
 private:
   friend class wheel_core;
   friend class section;
 
   wheel_core& core_;
+  const std::type_info* described_ = nullptr;
   delivery ended_delivery_;  ///< of the waits that have ended
 };
 
@@ -188,6 +196,10 @@ public:
   [[nodiscard]] std::size_t pending() const noexcept;
   [[nodiscard]] wheel_stats stats() const noexcept;
 
+  // Of all the waits, in pieces, and one at a time: see core_survey.cpp.
+  [[nodiscard]] pending_handlers pending_by_handler();
+  [[nodiscard]] std::optional<time_point> next_expiry();
+
   // For virtual_time, which takes care that one thread at a time moves a clock that is stopped.
 
   /// Stops the clock at its present reading. Whether it was running.
@@ -262,6 +274,8 @@ private:
   std::atomic<bool> found_due_{false};  ///< a pass has requested a delivery, to follow it
 
   gate posting_;  ///< of post()
+
+  std::mutex survey_mutex_;  ///< one survey at a time; taken before all others
 
   driver driver_;
 };

@@ -43,6 +43,11 @@ public:
   /// The cell of the next wait, which is thereby taken.
   [[nodiscard]] wheel_entry*& take_cell() noexcept { return cells_[next_++]; }
 
+  /// For the i-th wait to come: its cell, and the shard whose lock guards it.
+  [[nodiscard]] std::size_t size() const noexcept { return size_ - next_; }
+  [[nodiscard]] wheel_entry* const& cell(std::size_t i) const noexcept { return cells_[next_ + i]; }
+  [[nodiscard]] shard& shard_of(std::size_t i) const noexcept { return *sources_[next_ + i]; }
+
   /// When the waits left their wheels.
   [[nodiscard]] time_point taken_up() const noexcept { return taken_up_; }
 

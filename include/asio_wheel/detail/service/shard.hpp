@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace asio_wheel::detail {
 
@@ -158,6 +159,43 @@ public:
   }
   void add_to(wheel_stats& stats) const noexcept;
 
+  /// Whether a wait was cancelled by cancel_all(). Such a wait is where it was, but that what was
+  /// in the wheel is drained.
+  [[nodiscard]] bool is_all_cancelled(const wait_op& op) const noexcept
+  {
+    return op.stamp_ <= all_cancelled_;
+  }
+
+  // A survey of the waits, in pieces; one at a time (core_survey.cpp).
+
+  /// A survey is about the waits that were started before it.
+  struct survey {
+    std::uint64_t latest;  ///< stamp of the last of them
+    std::uint8_t number;   ///< 1 to 3
+  };
+  [[nodiscard]] survey begin_survey() noexcept;
+
+  [[nodiscard]] wheel_walk begin_walk() const noexcept { return wheel_.begin_walk(); }
+  [[nodiscard]] wheel_walk begin_walk_of_next() const noexcept
+  {
+    return wheel_.begin_walk_of_next();
+  }
+  [[nodiscard]] bool is_next_coarse() const noexcept { return wheel_.is_next_coarse(); }
+
+  /// The next entries to look at, as timing_wheel::walk() finds them.
+  [[nodiscard]] std::size_t walk(wheel_walk& way, std::span<wheel_entry*> found) noexcept
+  {
+    settle();
+    return wheel_.walk(way, found);
+  }
+
+  /// Notes that the survey has come to a wait. Whether that is pending, and is new to the survey.
+  [[nodiscard]] bool see(wait_op& op, const survey& s) const noexcept;
+
+  /// When a wait expires, as things stand; time_point::max() is never.
+  [[nodiscard]] time_point expiry_of(const wait_op& op) const noexcept;
+  [[nodiscard]] static bool is_lazy(const wait_op& op) noexcept { return op.lazy_; }
+
   /// Carries out the cancels that were put off.
   void settle() noexcept
   {
@@ -175,13 +213,6 @@ private:
   }
   [[nodiscard]] static wait_link& link_of(const wait_op& op) noexcept;
   static void cut_ties(wait_op& op) noexcept;
-
-  /// Whether a wait was cancelled by cancel_all(). Such a wait is where it was, but that what was
-  /// in the wheel is drained.
-  [[nodiscard]] bool is_all_cancelled(const wait_op& op) const noexcept
-  {
-    return op.stamp_ <= all_cancelled_;
-  }
 
   [[nodiscard]] wait_op* pop_listed() noexcept;
   void look_ahead() noexcept;
@@ -220,6 +251,7 @@ private:
   std::uint64_t met_ = 0;  ///< deadlines whose operation ended before them
   std::uint64_t rejected_ = 0;
   std::uint64_t destroyed_ = 0;  ///< while pending
+  std::uint8_t surveys_ = 0;     ///< number of the latest
   log2_histogram lateness_;
 };
 

@@ -16,6 +16,7 @@
 
 #include <memory>
 #include <type_traits>
+#include <typeinfo>
 #include <utility>
 
 namespace asio_wheel::detail {
@@ -50,9 +51,21 @@ public:
     case wait_outcome::rejected: return wheel_errc::too_many_pending;
     case wait_outcome::undecided:
     case wait_outcome::expired:
-    case wait_outcome::destroyed: break;
+    case wait_outcome::destroyed:
+    case wait_outcome::described: break;
   }
   return {};
+}
+
+/// Tells a wait's home the type of its handler (wait_outcome::described).
+template <class Handler>
+void describe_handler(home& at) noexcept
+{
+#if defined(BOOST_ASIO_NO_TYPEID)
+  at.describe(nullptr);
+#else
+  at.describe(&typeid(Handler));
+#endif
 }
 
 /// The allocator for a wait: the handler's, but for the standard one, which ours stands in for.
@@ -170,7 +183,7 @@ private:
     {
       if (!op_) return;
       core_->drop(*op_, *at_);
-      op_->finish(wait_outcome::destroyed);
+      op_->leave([](Handler&) {});
     }
 
     [[nodiscard]] allocator_type get_allocator() const noexcept { return allocator_; }
@@ -206,18 +219,28 @@ private:
         return asio::dispatch(ex, errand(self, at, taken_up));
       }
     }
+    if (outcome >= wait_outcome::destroyed) [[unlikely]] {
+      if (outcome == wait_outcome::described) return describe_handler<Handler>(at);
+      return self.leave([](Handler&) {});
+    }
     self.finish(outcome);
   }
 
-  /// Frees the memory and calls the handler, in this order: the call may well start the next wait
-  /// in it. Nor may it outlive the handler, which may own what the allocator draws on.
   void finish(wait_outcome outcome)
+  {
+    leave([outcome](Handler& handler) { std::move(handler)(to_error(outcome)); });
+  }
+
+  /// Frees the memory and passes on the handler, in this order: the call may well start the next
+  /// wait in it. Nor may it outlive the handler, which may own what the allocator draws on.
+  template <class Function>
+  void leave(Function pass_on)
   {
     owner memory(handler_, *this);
     Handler handler(std::move(handler_));
     [[maybe_unused]] const executor_work<Executor> w(std::move(work_));
     memory.free();
-    if (outcome != wait_outcome::destroyed) std::move(handler)(to_error(outcome));
+    pass_on(handler);
   }
 
   Handler handler_;

@@ -54,6 +54,7 @@ enum class wait_outcome : std::uint8_t {
   cancelled,  ///< the handler is called with operation_aborted
   rejected,   ///< the handler is called with too_many_pending
   destroyed,  ///< the handler is destroyed uncalled
+  described,  ///< it does not end at all: its home is told the type of its handler
 };
 
 /// Where a wait is.
@@ -109,7 +110,8 @@ class wait_op : public wheel_entry {
 public:
   /// Ends the wait: frees the memory and then, unless the outcome is `destroyed`, calls the
   /// handler. If the outcome is `undecided`, sends the wait to the handler's executor instead.
-  /// `taken_up` is when the wait left the wheel, for the statistics.
+  /// `taken_up` is when the wait left the wheel, for the statistics. If it is `described`, calls
+  /// home::describe() and leaves the wait as it is; that requires the lock.
   void end(home& h, wait_outcome outcome, time_point taken_up = {})
   {
     end_(*this, h, outcome, taken_up);
@@ -149,8 +151,9 @@ private:
   end_fn end_;
 
   // One word. The stamp orders the starts of one thread across shards (see shard::file); it lasts
-  // for 89 years of 100,000 starts a second.
-  std::uint64_t stamp_ : 48 = 0;
+  // for 22 years of 100,000 starts a second.
+  std::uint64_t stamp_ : 46 = 0;
+  std::uint64_t seen_ : 2 = 0;  ///< number of the survey that has seen it last (shard::see)
   std::uint64_t state_ : 3 = 0;
   std::uint64_t of_timer_ : 1;
   std::uint64_t lazy_ : 1;

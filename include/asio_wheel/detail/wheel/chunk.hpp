@@ -70,8 +70,9 @@ struct alignas(128) chunk {
   chunk* prev;
   chunk* next;
   std::uint32_t slot;  ///< index of the slot it belongs to
-  std::uint16_t used;  ///< cells handed out, from the front; the rest are unwritten
-  std::uint16_t live;  ///< of these, the ones that are not null
+  std::uint8_t used;   ///< cells handed out, from the front; the rest are unwritten
+  bool marked;         ///< a walk goes on behind it (timing_wheel::walk)
+  std::uint16_t live;  ///< of the cells handed out, the ones that are not null; 0 in the pool
   wheel_entry* cells[capacity];
 
   [[nodiscard]] static chunk& of(wheel_entry* const* cell) noexcept { return *address_of(cell); }

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory_resource>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,22 @@ struct wheel_geometry {
   unsigned slot_bits = 10;
   unsigned fan_bits = 8;
   unsigned levels = 0;  ///< 0: as many as 64-bit ticks take
+};
+
+/// Where a walk through a wheel has come to; see timing_wheel::walk().
+class wheel_walk {
+public:
+  [[nodiscard]] bool has_ended() const noexcept { return begin_ == end_; }
+
+private:
+  friend class timing_wheel;
+
+  wheel_walk(std::uint32_t begin, std::uint32_t end) noexcept : begin_(begin), end_(end) {}
+
+  // Queues count down: slot i is queue i + 2, and the due entries are queue 1.
+  std::uint32_t begin_;      ///< the queue it is in
+  std::uint32_t end_;        ///< the first one that it leaves out
+  chunk* behind_ = nullptr;  ///< the last chunk it has seen of the queue; null: none
 };
 
 /// A hierarchical timing wheel after Varghese and Lauck (SOSP 1987), scheme 7, with slots hashed
@@ -111,6 +128,25 @@ public:
 
   /// Whether an entry that is filed and was not drained has become due: pop_due() will return it.
   [[nodiscard]] bool is_due(const wheel_entry& e) const noexcept { return e.at_.due <= now_; }
+
+  // Walking, a piece at a time. Between two pieces the wheel may change as it likes: entries move
+  // only to where the walk has yet to come, unless they are erased and inserted anew, or the wheel
+  // is rewound. An entry may be met twice.
+
+  /// A walk through all entries that are not drained: those filed for furthest ahead first, the due
+  /// ones last.
+  [[nodiscard]] wheel_walk begin_walk() const noexcept { return {never_slot() + 2, 0}; }
+
+  /// A walk through the slot behind next_tick(). Requires that is_next_coarse().
+  [[nodiscard]] wheel_walk begin_walk_of_next() const noexcept;
+
+  /// Whether next_tick() is the first tick of a slot that spans many.
+  [[nodiscard]] bool is_next_coarse() const noexcept;
+
+  /// Puts the next entries of the walk into `found`, which has room for a chunk of them at least,
+  /// and asks for their memory. Returns how many: none, too, if it came past empty slots only.
+  /// One walk at a time.
+  [[nodiscard]] std::size_t walk(wheel_walk& w, std::span<wheel_entry*> found) noexcept;
 
   [[nodiscard]] tick now() const noexcept { return now_; }
 

@@ -1,0 +1,206 @@
+// L2 service: who waits, found out while waits start and end.
+#include <asio_wheel/detail/service/core.hpp>
+
+#include <boost/core/demangle.hpp>
+
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+
+namespace asio_wheel::detail {
+namespace {
+
+// A survey takes the lock of a shard for one piece of its waits after the other. A piece takes some
+// microseconds, as long as those who want the lock meanwhile spin for it, and what is done with the
+// piece afterwards takes as long again: time for them to get it.
+//
+// Every wait that was started before the survey and pends until it has ended is counted once. The
+// walk comes to each at least once: waits move only to where it has yet to come (timing_wheel.hpp),
+// and from there to the batch, which comes last. What it has come to carries the survey's number.
+// Lazy waits alone may be filed further ahead, behind the walk's back; so it is repeated until it
+// finds no new ones of these.
+//
+// Waits that have left the batch for their handlers' own executors are in nobody's list, and are
+// not found.
+
+constexpr std::size_t piece = 384;
+
+struct sighting {
+  const std::type_info* handler;
+  time_point expiry;
+  bool lazy;
+};
+
+/// Asks a wait for what is to be known of it. Requires the lock.
+sighting ask(home& h, wait_op& op)
+{
+  op.end(h, wait_outcome::described);
+  return {h.described(), h.expiry_of(op), shard::is_lazy(op)};
+}
+
+class tally {
+public:
+  void add(const sighting& s)
+  {
+    auto& row =
+      rows_.try_emplace(s.handler, pending_handlers::row{{}, 0, s.expiry, s.expiry}).first->second;
+    ++row.count;
+    row.earliest = std::min(row.earliest, s.expiry);
+    row.latest = std::max(row.latest, s.expiry);
+  }
+
+  [[nodiscard]] std::vector<pending_handlers::row> rows() const
+  {
+    // Two shared libraries may have two objects for one type.
+    std::map<std::string, pending_handlers::row> by_name;
+    for (const auto& [type, found] : rows_) {
+      std::string name = type ? boost::core::demangle(type->name()) : "(compiled without RTTI)";
+      auto& row =
+        by_name.try_emplace(name, pending_handlers::row{name, 0, found.earliest, found.latest})
+          .first->second;
+      row.count += found.count;
+      row.earliest = std::min(row.earliest, found.earliest);
+      row.latest = std::max(row.latest, found.latest);
+    }
+    std::vector<pending_handlers::row> rows;
+    rows.reserve(by_name.size());
+    for (auto& [name, row] : by_name) rows.push_back(std::move(row));
+    std::stable_sort(rows.begin(), rows.end(),
+                     [](const auto& a, const auto& b) { return a.count > b.count; });
+    return rows;
+  }
+
+private:
+  std::unordered_map<const std::type_info*, pending_handlers::row> rows_;
+};
+
+/// The next piece of a shard, which goes to `seen`. Returns how much.
+[[gnu::cold]] std::size_t look(home& h, const shard::survey& s, wheel_walk& way,
+                 std::array<sighting, piece>& seen) noexcept
+{
+  std::array<wheel_entry*, piece> found;
+  const std::lock_guard lock(h);
+  const std::size_t n = h.walk(way, found);
+  std::size_t news = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    auto& op = static_cast<wait_op&>(*found[i]);
+    if (h.see(op, s)) seen[news++] = ask(h, op);
+  }
+  return news;
+}
+
+/// The earliest tick of what is in the wheel of a shard. `never` if nothing is, or it never
+/// expires.
+[[gnu::cold]] tick earliest_tick(home& h) noexcept
+{
+  std::array<wheel_entry*, piece> found;
+  h.lock();
+  h.settle();
+  const tick due = h.has_due() ? h.front_due()->due() : never;
+  tick next = h.next_tick();
+  // The slot of a coarse level has to be gone through. If time comes to it meanwhile, or another
+  // wait before it, so does the next one. Should that never end, the beginning of a slot will do.
+  for (int attempts = 0; attempts < 10 && due == never && h.is_next_coarse(); ++attempts) {
+    tick earliest = never;
+    wheel_walk way = h.begin_walk_of_next();
+    while (!way.has_ended() && next == h.next_tick()) {
+      const std::size_t n = h.walk(way, found);
+      for (std::size_t i = 0; i < n; ++i) earliest = std::min(earliest, found[i]->due());
+      h.unlock();
+      std::this_thread::yield();
+      h.lock();
+      h.settle();
+    }
+    if (way.has_ended() && earliest != never) {
+      next = earliest;
+      break;
+    }
+    next = h.next_tick();
+  }
+  h.unlock();
+  return std::min(due, next);
+}
+
+}  // namespace
+
+[[gnu::cold]] pending_handlers wheel_core::pending_by_handler()
+{
+  constexpr int most_passes = 4;
+  std::array<sighting, piece> seen;
+  tally found;
+  // One that is given up half-way would leave its numbers behind, for a later one to stumble over.
+  std::exception_ptr out_of_memory;
+  const auto add = [&](std::size_t n) {
+    bool lazy = false;
+    try {
+      for (std::size_t i = 0; i < n; ++i) {
+        lazy |= seen[i].lazy;
+        if (!out_of_memory) found.add(seen[i]);
+      }
+    } catch (...) {
+      out_of_memory = std::current_exception();
+    }
+    return lazy;
+  };
+
+  const std::lock_guard one(survey_mutex_);
+  const time_point read_at = clock_.start_of_delay();
+  std::vector<shard::survey> surveys;
+  surveys.reserve(homes_.size());
+  for (const auto& h : homes_) {
+    const std::lock_guard lock(*h);
+    surveys.push_back(h->begin_survey());
+  }
+  for (std::size_t i = 0; i < homes_.size(); ++i) {
+    home& h = *homes_[i];
+    bool again = true;
+    for (int passes = 0; again && passes < most_passes; ++passes) {
+      again = false;
+      for (wheel_walk way = h.begin_walk(); !way.has_ended(); std::this_thread::yield())
+        again |= add(look(h, surveys[i], way, seen));
+    }
+  }
+  std::size_t n = 0;
+  {
+    const std::lock_guard lock(due_mutex_);
+    static_assert(due_batch::capacity <= piece);
+    for (std::size_t i = 0; i < due_.size(); ++i) {
+      auto& h = static_cast<home&>(due_.shard_of(i));
+      const std::lock_guard home_lock(h);
+      h.settle();
+      auto* const op = static_cast<wait_op*>(due_.cell(i));
+      const auto at = std::find_if(homes_.begin(), homes_.end(),
+                                   [&h](const auto& other) { return other.get() == &h; });
+      if (op && h.see(*op, surveys[static_cast<std::size_t>(at - homes_.begin())]))
+        seen[n++] = ask(h, *op);
+    }
+  }
+  static_cast<void>(add(n));
+  if (out_of_memory) std::rethrow_exception(out_of_memory);
+  return {found.rows(), read_at};
+}
+
+[[gnu::cold]] std::optional<time_point> wheel_core::next_expiry()
+{
+  const std::lock_guard one(survey_mutex_);
+  tick first = never;
+  {
+    const std::lock_guard lock(due_mutex_);
+    for (std::size_t i = 0; i < due_.size(); ++i) {
+      auto& h = static_cast<home&>(due_.shard_of(i));
+      const std::lock_guard home_lock(h);
+      h.settle();
+      const auto* const op = static_cast<const wait_op*>(due_.cell(i));
+      if (op && !h.is_all_cancelled(*op)) first = std::min(first, op->due());
+    }
+  }
+  for (const auto& h : homes_) first = std::min(first, earliest_tick(*h));
+  if (first == never) return std::nullopt;
+  return clock_.time_of(first);
+}
+
+}  // namespace asio_wheel::detail

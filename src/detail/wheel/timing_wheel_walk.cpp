@@ -1,0 +1,62 @@
+// L1 wheel: walking through the entries while they come and go.
+#include <asio_wheel/detail/wheel/timing_wheel.hpp>
+
+#include <asio_wheel/detail/ground/prefetch.hpp>
+
+#include <bit>
+#include <cassert>
+#include <utility>
+
+namespace asio_wheel::detail {
+
+// Where the walk goes on is a mark in the chunk that it has seen last. A chunk loses the mark when
+// the pool hands it out again, and a chunk in the pool has no live entry. So a chunk with both is
+// where it was, or has left its slot together with those behind it, which are just as good to walk
+// through. Without, the queue is walked again from its head.
+
+bool timing_wheel::is_next_coarse() const noexcept
+{
+  if (!slots_[overdue_slot()].empty()) return false;
+  return occupied_levels_ != 0 ? (occupied_levels_ & 1) == 0 : !slots_[overflow_slot()].empty();
+}
+
+wheel_walk timing_wheel::begin_walk_of_next() const noexcept
+{
+  assert(is_next_coarse());
+  std::uint32_t slot = overflow_slot();
+  if (occupied_levels_ != 0) {
+    const auto level = static_cast<unsigned>(std::countr_zero(occupied_levels_));
+    slot = slot_of(level, first_span(level));
+  }
+  return {slot + 2, slot + 1};
+}
+
+std::size_t timing_wheel::walk(wheel_walk& w, std::span<wheel_entry*> found) noexcept
+{
+  assert(found.size() >= chunk::capacity);
+  std::size_t n = 0;
+  std::size_t slots_left = 4096;  // whose memory is a few microseconds' worth
+  for (; !w.has_ended() && slots_left != 0; --w.begin_, --slots_left) {
+    const chunk_queue& queue = w.begin_ == 1 ? due_.chunks : slots_[w.begin_ - 2];
+    chunk* const seen = std::exchange(w.behind_, nullptr);
+    const bool is_there = seen && seen->live != 0 && std::exchange(seen->marked, false);
+    for (chunk* c = is_there ? seen->next : queue.head; c; c = c->next) {
+      if (found.size() - n < chunk::capacity) {
+        if (w.behind_) w.behind_->marked = true;
+        return n;
+      }
+      if (c->next) prefetch(c->next);
+      // What lies before `read` has been popped, and may be gone.
+      for (std::size_t i = c == due_.chunks.head ? due_.read : 0; i < c->used; ++i) {
+        if (!c->cells[i]) continue;
+        prefetch(c->cells[i]);
+        found[n++] = c->cells[i];
+      }
+      w.behind_ = c;
+    }
+    w.behind_ = nullptr;
+  }
+  return n;
+}
+
+}  // namespace asio_wheel::detail
