@@ -3,7 +3,9 @@
 // Each structure owns n entries of 64 bytes, as a server's wait would be, and files entry i:
 //   insert(i, when)   files it under a tick
 //   erase(i)          takes it out
-//   advance(to, f)    takes out all that is due by `to`, earliest first, calling f(entry)
+//   advance(to)       moves to a tick
+//   take_due(f)       takes out all that is due by then, earliest first, calling f(entry). That is
+//                     where the structures without a notion of now do all their work
 //   index_of(entry)
 #pragma once
 
@@ -67,10 +69,11 @@ public:
   }
   void erase(std::size_t i) { wheel_.erase(entries_[i]); }
 
+  void advance(ticks to) { wheel_.advance(asio_wheel::detail::tick{to}); }
+
   template <class F>
-  void advance(ticks to, F f)
+  void take_due(F f)
   {
-    wheel_.advance(asio_wheel::detail::tick{to});
     while (auto* e = wheel_.pop_due()) f(static_cast<entry&>(*e));
   }
 
@@ -95,10 +98,12 @@ public:
   void insert(std::size_t i, ticks when) { entries_[i].place = map_.emplace(when, &entries_[i]); }
   void erase(std::size_t i) { map_.erase(entries_[i].place); }
 
+  void advance(ticks to) { now_ = to; }
+
   template <class F>
-  void advance(ticks to, F f)
+  void take_due(F f)
   {
-    while (!map_.empty() && map_.begin()->first <= to) {
+    while (!map_.empty() && map_.begin()->first <= now_) {
       entry& e = *map_.begin()->second;
       map_.erase(map_.begin());
       f(e);
@@ -110,6 +115,7 @@ public:
 private:
   entries<entry> entries_;
   map map_;
+  ticks now_ = 0;
 };
 
 struct heap_item {
@@ -131,10 +137,12 @@ public:
   void insert(std::size_t i, ticks when) { entries_[i].place = heap_.push({when, &entries_[i]}); }
   void erase(std::size_t i) { heap_.erase(*entries_[i].place); }
 
+  void advance(ticks to) { now_ = to; }
+
   template <class F>
-  void advance(ticks to, F f)
+  void take_due(F f)
   {
-    while (!heap_.empty() && heap_.top().when <= to) {
+    while (!heap_.empty() && heap_.top().when <= now_) {
       entry& e = *static_cast<entry*>(heap_.top().entry);
       heap_.pop();
       f(e);
@@ -146,6 +154,7 @@ public:
 private:
   entries<entry> entries_;
   Heap heap_;
+  ticks now_ = 0;
 };
 
 using d_ary_structure = heap_structure<

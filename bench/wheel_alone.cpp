@@ -14,8 +14,13 @@
 //   churn    erase a random entry and file it again: ns per step; 5,000 steps to a tick; what comes
 //            due is filed again
 //   expire   one advance per tick until nothing is left, each due entry read: ns per entry
-//   worst    the same with the clock read around each advance: the longest, the entries due in it,
-//            and the longest once the mean cost of its due entries is taken off
+//   worst    the same with the clock read around each advance: the longest, with and without the
+//            reading of its due entries, how many these were, and the longest once the mean cost of
+//            its due entries is taken off
+//   worst_far, worst_slot, worst_tick
+//            the same with delays that a wheel has to move in bulk: uniform over 300..360 s; within
+//            256 ticks, which is one slot of level 1; all on tick 262,144, where slots of three
+//            levels begin
 //   empty    advance an empty structure by a tick: ns per advance
 //   jump     advance by an hour when the only entry is years away: ns per jump
 #include <boost/version.hpp>
@@ -27,13 +32,16 @@ namespace {
 
 using namespace bench;
 
-constexpr ticks shortest = 1'000, longest = 60'000;
 constexpr std::uint64_t steps_per_tick = 5'000;
 
-ticks random_delay(random_numbers& random)
-{
-  return shortest + random.below(longest - shortest);
-}
+struct delays {
+  ticks first, last;
+
+  ticks random(random_numbers& numbers) const { return first + numbers.below(last - first); }
+};
+
+constexpr delays usual{1'000, 60'000}, far{300'000, 360'000}, one_slot{300'032, 300'288},
+  one_tick{262'144, 262'145};
 
 // Keeps what was read from being optimised away.
 volatile std::uint64_t sink;
@@ -43,9 +51,9 @@ class alone {
 public:
   explicit alone(const options& o) : options_{o}, random_{o.seed}, structure_{o} {}
 
-  void fill()
+  void fill(delays d = usual)
   {
-    for (std::size_t i = 0; i < options_.n; ++i) structure_.insert(i, random_delay(random_));
+    for (std::size_t i = 0; i < options_.n; ++i) structure_.insert(i, d.random(random_));
   }
 
   metrics insert()
@@ -70,38 +78,14 @@ public:
   {
     fill();
     const auto cpu = thread_cpu();
-    for (ticks t = 1; t <= longest; ++t) advance(t);
+    for (ticks t = 1; t <= usual.last; ++t) advance(t);
     return {{"cpu_ns", ns_per(thread_cpu() - cpu, options_.n)}};
   }
 
-  metrics worst()
-  {
-    struct advanced {
-      nanoseconds took;
-      std::uint64_t due;
-    };
-    fill();
-    std::vector<advanced> all;
-    all.reserve(longest);
-    auto before = thread_cpu();
-    const auto begin = before;
-    for (ticks t = 1; t <= longest; ++t) {
-      expired_ = 0;
-      advance(t);
-      const auto now = thread_cpu();
-      all.push_back({now - before, expired_});
-      before = now;
-    }
-    const double per_entry = ns_per(before - begin, options_.n);
-    const auto beyond_due = [&](const advanced& a) {
-      return static_cast<double>(a.took.count()) - per_entry * static_cast<double>(a.due);
-    };
-    const auto slowest = *std::ranges::max_element(all, {}, &advanced::took);
-    const auto excess = std::ranges::max(all, {}, beyond_due);
-    return {{"worst_us", micros(slowest.took)},
-            {"due_in_it", static_cast<double>(slowest.due)},
-            {"beyond_due_us", beyond_due(excess) / 1e3}};
-  }
+  metrics worst() { return longest_advance(usual); }
+  metrics worst_far() { return longest_advance(far); }
+  metrics worst_slot() { return longest_advance(one_slot); }
+  metrics worst_tick() { return longest_advance(one_tick); }
 
   metrics empty() { return advance_by(1); }
 
@@ -114,11 +98,49 @@ public:
 private:
   void advance(ticks to)
   {
-    structure_.advance(to, [this](auto& entry) {
+    structure_.advance(to);
+    read_due();
+  }
+
+  void read_due()
+  {
+    structure_.take_due([this](auto& entry) {
       sum_ += entry.payload;
       ++expired_;
     });
     sink = sum_;
+  }
+
+  metrics longest_advance(delays d)
+  {
+    struct advanced {
+      nanoseconds alone, took;
+      std::uint64_t due;
+    };
+    fill(d);
+    std::vector<advanced> all;
+    all.reserve(d.last);
+    auto before = thread_cpu();
+    const auto begin = before;
+    for (ticks t = 1; t <= d.last; ++t) {
+      expired_ = 0;
+      structure_.advance(t);
+      const auto moved = thread_cpu();
+      read_due();
+      const auto now = thread_cpu();
+      all.push_back({moved - before, now - before, expired_});
+      before = now;
+    }
+    const double per_entry = ns_per(before - begin, options_.n);
+    const auto beyond_due = [&](const advanced& a) {
+      return static_cast<double>(a.took.count()) - per_entry * static_cast<double>(a.due);
+    };
+    const auto slowest = *std::ranges::max_element(all, {}, &advanced::took);
+    const auto excess = std::ranges::max(all, {}, beyond_due);
+    return {{"advance_us", micros(std::ranges::max(all, {}, &advanced::alone).alone)},
+            {"worst_us", micros(slowest.took)},
+            {"due_in_it", static_cast<double>(slowest.due)},
+            {"beyond_due_us", beyond_due(excess) / 1e3}};
   }
 
   void churn_steps(std::uint64_t steps)
@@ -126,12 +148,13 @@ private:
     for (std::uint64_t s = 1; s <= steps; ++s) {
       const auto i = static_cast<std::size_t>(random_.below(options_.n));
       structure_.erase(i);
-      structure_.insert(i, now_ + random_delay(random_));
+      structure_.insert(i, now_ + usual.random(random_));
       if (s % steps_per_tick != 0) continue;
       ++now_;
       due_.clear();
-      structure_.advance(now_, [this](auto& entry) { due_.push_back(structure_.index_of(entry)); });
-      for (const auto due : due_) structure_.insert(due, now_ + random_delay(random_));
+      structure_.advance(now_);
+      structure_.take_due([this](auto& entry) { due_.push_back(structure_.index_of(entry)); });
+      for (const auto due : due_) structure_.insert(due, now_ + usual.random(random_));
       expired_ += due_.size();
     }
   }
@@ -167,6 +190,9 @@ entry structure(const char* name)
            {"churn", run_alone<S, &alone<S>::churn>},
            {"expire", run_alone<S, &alone<S>::expire>},
            {"worst", run_alone<S, &alone<S>::worst>},
+           {"worst_far", run_alone<S, &alone<S>::worst_far>},
+           {"worst_slot", run_alone<S, &alone<S>::worst_slot>},
+           {"worst_tick", run_alone<S, &alone<S>::worst_tick>},
            {"empty", run_alone<S, &alone<S>::empty>},
            {"jump", run_alone<S, &alone<S>::jump>}}};
 }

@@ -29,6 +29,8 @@ bool inserted_before(const wheel_entry& a, const wheel_entry& b)
 /// What a wheel should do, in the plainest terms: entries by tick, and by insertion within one.
 class multimap_wheel {
 public:
+  explicit multimap_wheel(unsigned slot_bits) : slot_bits_(slot_bits) {}
+
   void insert(entry& e, tick when)
   {
     (when <= now_ ? overdue_ : filed_).emplace(when <= now_ ? tick{} : when, &e);
@@ -83,13 +85,14 @@ public:
     std::erase_if(drained_, [&](const auto& x) { return x.e == &e; });
   }
 
-  /// Whether a wheel may pop `e` before all other drained entries. Only different ticks that came
-  /// out of one slot have no order.
+  /// Whether a wheel may pop `e` before all other drained entries. Different ticks that came out of
+  /// one slot have no order, and a finer level comes before a coarser one.
   [[nodiscard]] bool may_be_first_drained(const entry* e) const
   {
     const auto it = std::ranges::find(drained_, e, &drained_entry::e);
     return it != drained_.end() && std::all_of(drained_.begin(), it, [&](const auto& x) {
-             return x.drain == it->drain && x.slot == it->slot && x.when != it->when;
+             const bool coarser = x.when != tick{} && level(x.slot) > level(it->slot);
+             return x.drain == it->drain && (x.slot == it->slot || coarser) && x.when != it->when;
            });
   }
 
@@ -125,6 +128,9 @@ public:
   }
 
 private:
+  [[nodiscard]] std::uint32_t level(std::uint32_t slot) const { return slot >> slot_bits_; }
+
+  const unsigned slot_bits_;
   std::multimap<tick, entry*> filed_;
   std::multimap<tick, entry*> overdue_;  // all under tick 0: their order is that of insertion
   std::deque<entry*> due_;
@@ -168,17 +174,19 @@ wheel_geometry geometry_of(operands o)
     case 0: return {.slot_bits = 3, .fan_bits = 3, .levels = 2};
     case 1: return {.slot_bits = 10, .fan_bits = 8, .levels = 0};
     case 2:
-    case 3: return {.slot_bits = 8, .fan_bits = 6, .levels = 3};
-    case 4:
-    case 5: return {.slot_bits = 6, .fan_bits = 6, .levels = 0};
+    case 3: return {.slot_bits = 8, .fan_bits = 6, .levels = 3, .piece = 1};
+    case 4: return {.slot_bits = 6, .fan_bits = 6, .levels = 0};
+    case 5: return {.slot_bits = 6, .fan_bits = 4, .levels = 0, .piece = 1};
     case 6:
-    case 7: return {.slot_bits = 4, .fan_bits = 2, .levels = 0};
+    case 7: return {.slot_bits = 4, .fan_bits = 2, .levels = 0, .piece = 1};
     default: break;
   }
   const auto slot_bits = static_cast<unsigned>(1 + o.take(2));
   const auto fan_bits = static_cast<unsigned>(1 + o.take(2) % slot_bits);
-  return {
-    .slot_bits = slot_bits, .fan_bits = fan_bits, .levels = static_cast<unsigned>(1 + o.take(2))};
+  return {.slot_bits = slot_bits,
+          .fan_bits = fan_bits,
+          .levels = static_cast<unsigned>(1 + o.take(2)),
+          .piece = 1};
 }
 
 /// How far a script may go at once: beyond the last level there is the overflow queue, which is
@@ -192,7 +200,10 @@ std::uint64_t limit_of(wheel_geometry g)
 
 class wheel_run {
 public:
-  explicit wheel_run(wheel_geometry g) : limit_(limit_of(g)), wheel_(g, memory_)
+  explicit wheel_run(wheel_geometry g)
+    : limit_(limit_of(g)),
+      wheel_(g, memory_),
+      model_(g.slot_bits)
   {
     tell("{} bits of slots, {} of fan, {} levels", g.slot_bits, g.fan_bits, g.levels);
   }
@@ -258,12 +269,13 @@ private:
     model_.insert(e, when);
   }
 
-  /// More than a chunk holds.
+  /// More than a chunk holds, and now and then more than a piece of a cascade.
   void insert_many(operands& o)
   {
     const tick first = ahead(o);
     const std::uint64_t stride = o.take(1);
-    for (std::uint64_t n = o.take(5), i = 0; i < n; ++i) insert(first + i * stride);
+    const std::uint64_t n = o.take(5) * (o.take(2) == 0 ? 4 : 1);
+    for (std::uint64_t i = 0; i < n; ++i) insert(first + i * stride);
   }
 
   /// `n` entries in a row, or some way apart. `Erase` takes out the one that its number finds.

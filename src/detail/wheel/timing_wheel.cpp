@@ -6,8 +6,15 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
+#include <cstdlib>
+#include <limits>
+#include <new>
 #include <stdexcept>
 #include <utility>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
 namespace asio_wheel::detail {
 namespace {
@@ -17,6 +24,11 @@ constexpr unsigned tick_bits = 64;
 
 /// Marks an entry in the overdue slot: later than any now, so not due before its advance().
 constexpr tick overdue = no_tick;
+
+/// Ticks for the cascade of a slot, if the level below has room for so many.
+constexpr std::uint64_t longest_lead = 256;
+
+constexpr std::uint64_t all_chunks = std::numeric_limits<std::uint64_t>::max();
 
 /// t + 2^bits, or `never`.
 constexpr tick add_span(tick t, unsigned bits) noexcept
@@ -42,7 +54,9 @@ timing_wheel::timing_wheel(wheel_geometry g, std::pmr::memory_resource& memory)
   : slot_bits_(g.slot_bits),
     fan_bits_(g.fan_bits),
     levels_(g.levels),
-    pool_(memory)
+    pool_(memory),
+    lead_(0),
+    least_piece_(g.piece)
 {
   if (fan_bits_ < 1 || fan_bits_ > slot_bits_ || slot_bits_ > 16 || levels_ > max_levels)
     throw std::invalid_argument(
@@ -50,8 +64,35 @@ timing_wheel::timing_wheel(wheel_geometry g, std::pmr::memory_resource& memory)
   if (levels_ == 0) levels_ = 1 + (tick_bits - slot_bits_ + fan_bits_ - 1) / fan_bits_;
 
   occupied_.resize(std::size_t{levels_} * words_per_level());
-  slots_.resize((std::size_t{levels_} << slot_bits_) + 3);
+  const std::size_t slots = (std::size_t{levels_} << slot_bits_) + 3;
+  slots_ = make_zeroed<chunk_queue>(slots);
+  chunks_in_ = make_zeroed<std::uint32_t>(slots);
+  if (slot_bits_ > fan_bits_) lead_ = std::min(longest_lead, std::uint64_t{1} << fan_bits_);
   raise_horizons();
+}
+
+/// A table of zeroes, which comes from the system page by page as it is touched.
+template <class T>
+timing_wheel::table<T> timing_wheel::make_zeroed(std::size_t n)
+{
+  const std::size_t bytes = n * sizeof(T);
+#if defined(__linux__)
+  void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (p == MAP_FAILED) p = nullptr;
+#else
+  void* const p = std::calloc(n, sizeof(T));
+#endif
+  if (!p) throw std::bad_alloc();
+  return {static_cast<T*>(p), unmapping{bytes}};
+}
+
+void timing_wheel::unmapping::operator()(void* p) const noexcept
+{
+#if defined(__linux__)
+  munmap(p, bytes);
+#else
+  std::free(p);
+#endif
 }
 
 std::uint32_t timing_wheel::words_per_level() const noexcept
@@ -104,6 +145,7 @@ chunk& timing_wheel::open_chunk(std::uint32_t slot) noexcept
   if (slots_[slot].empty()) mark_occupied(slot);
   chunk& c = pool_.take(slot);
   slots_[slot].push_back(c);
+  ++chunks_in_[slot];
   return c;
 }
 
@@ -122,6 +164,7 @@ tick timing_wheel::close_chunk(chunk& c, tick due) noexcept
 {
   const std::uint32_t slot = c.slot;
   slots_[slot].unlink(c);
+  --chunks_in_[slot];
   pool_.give_back(c);
   if (!slots_[slot].empty()) return no_tick;
   mark_empty(slot);
@@ -156,7 +199,8 @@ void timing_wheel::mark_empty(std::uint32_t slot) noexcept
 /// What next_tick() returns if `slot`, which holds tick `due`, is the only one occupied.
 tick timing_wheel::wake_tick(std::uint32_t slot, tick due) const noexcept
 {
-  if (slot < overdue_slot()) return span_begin(due, shift(slot >> slot_bits_));
+  const unsigned level = slot >> slot_bits_;
+  if (slot < overdue_slot()) return turn_of(level, span_begin(due, shift(level)));
   if (slot == overdue_slot()) return now_;
   return slot == overflow_slot() ? horizon_[levels_] : never;
 }
@@ -181,13 +225,31 @@ tick timing_wheel::first_span(unsigned level) const noexcept
   return bits < tick_bits ? tick{spans << bits} : tick{};
 }
 
+/// When advance() next has something to do about a slot that begins at `first`: it is due, or its
+/// cascade begins or goes on.
+tick timing_wheel::turn_of(unsigned level, tick first) const noexcept
+{
+  if (level == 0) return first;
+  const std::uint64_t lead = lead_of(level);
+  return count(first) - count(now_) > lead ? tick{count(first) - lead} : now_ + 1;
+}
+
 tick timing_wheel::next_tick() const noexcept
 {
   if (!slots_[overdue_slot()].empty()) return now_;
-  // Levels do not overlap: whatever is in the finest occupied one comes before all the others.
-  if (occupied_levels_ != 0)
-    return first_span(static_cast<unsigned>(std::countr_zero(occupied_levels_)));
-  return slots_[overflow_slot()].empty() ? never : horizon_[levels_];
+  const tick cascade = next_cascade();
+  return (occupied_levels_ & 1) != 0 ? std::min(first_span(0), cascade) : cascade;
+}
+
+/// The first tick to which there is a slot to cascade; `never` if there is none.
+tick timing_wheel::next_cascade() const noexcept
+{
+  tick next = slots_[overflow_slot()].empty() ? never : horizon_[levels_];
+  for (std::uint64_t left = occupied_levels_ & ~std::uint64_t{1}; left != 0; left &= left - 1) {
+    const auto level = static_cast<unsigned>(std::countr_zero(left));
+    next = std::min(next, turn_of(level, first_span(level)));
+  }
+  return next;
 }
 
 bool timing_wheel::empty() const noexcept
@@ -200,7 +262,7 @@ void timing_wheel::advance(tick to) noexcept
 {
   assert(to >= now_ && to < never);
   const tick before = now_;
-  if (size_ != 0 && next_tick() <= to) collect(to);
+  if (size_ != 0) collect(to);
   now_ = to;
   // Horizons are multiples of a level-1 span at least, so they can move only when now leaves one.
   if ((count(before) ^ count(to)) >> fan_bits_ != 0) raise_horizons();
@@ -209,27 +271,37 @@ void timing_wheel::advance(tick to) noexcept
 void timing_wheel::collect(tick to) noexcept
 {
   take_overdue();
-  for (tick next = next_tick(); next <= to; next = next_tick()) {
-    now_ = next;
-    if (occupied_levels_ & 1) {
-      chunk_queue found = detach(slot_of(0, next));
-      due_.chunks.splice_back(found);
-    } else {
-      cascade(occupied_levels_ != 0
-                ? slot_of(static_cast<unsigned>(std::countr_zero(occupied_levels_)), next)
-                : overflow_slot());
-    }
+  for (;;) {
+    const tick cascade = next_cascade();
+    expire(std::min(to, tick{count(cascade) - 1}));
+    if (cascade > to) return;
+    now_ = cascade;
+    cascade_levels();
+  }
+}
+
+/// Moves the slots of level 0 up to `last` to the due queue.
+void timing_wheel::expire(tick last) noexcept
+{
+  while ((occupied_levels_ & 1) != 0) {
+    const tick first = first_span(0);
+    if (first > last) return;
+    now_ = first;
+    chunk_queue found = detach(slot_of(0, first));
+    due_.chunks.splice_back(found);
   }
 }
 
 chunk_queue timing_wheel::detach(std::uint32_t slot) noexcept
 {
   if (!slots_[slot].empty()) mark_empty(slot);
+  chunks_in_[slot] = 0;
   return std::exchange(slots_[slot], {});
 }
 
 void timing_wheel::take_overdue() noexcept
 {
+  if (slots_[overdue_slot()].empty()) return;
   chunk_queue found = detach(overdue_slot());
   for (chunk* c = found.head; c; c = c->next) {
     for (unsigned i = 0; i < c->used; ++i) {
@@ -239,19 +311,57 @@ void timing_wheel::take_overdue() noexcept
   due_.chunks.splice_back(found);
 }
 
-/// Hands the entries of a slot whose first tick is now to the levels below it, all empty.
-void timing_wheel::cascade(std::uint32_t slot) noexcept
+/// Cascades what has its turn, from the coarsest level on: each hands down to those below it.
+void timing_wheel::cascade_levels() noexcept
 {
-  const chunk_queue source = detach(slot);
-  raise_horizons();
-  cascaded_ += refile(source);
+  if (now_ == horizon_[levels_]) cascade_overflow();
+  std::uint64_t left = ~std::uint64_t{1};
+  while ((left & occupied_levels_) != 0) {
+    const auto level = static_cast<unsigned>(std::bit_width(left & occupied_levels_)) - 1;
+    const tick first = first_span(level);
+    if (count(first) - count(now_) <= lead_of(level)) cascade(level, first);
+    left &= (std::uint64_t{1} << level) - 1;
+  }
 }
 
-/// Files each entry of a detached queue in the slot that the horizons name now. Returns how many.
-std::uint64_t timing_wheel::refile(chunk_queue source) noexcept
+/// Hands the slot that begins at `first` to the levels below: at once, or piece by piece, so that
+/// it is empty when they have their turn.
+void timing_wheel::cascade(unsigned level, tick first) noexcept
+{
+  const std::uint32_t slot = slot_of(level, first);
+  const std::uint32_t chunks = chunks_in_[slot];
+  const std::uint64_t ticks_left = count(first) - count(now_) - lead_of(level - 1);
+  // Less than nothing is left if the slot was filled anew after its time.
+  const bool in_time = count(first) - count(now_) > lead_of(level - 1);
+  const std::uint64_t piece =
+    in_time ? std::max<std::uint64_t>(least_piece_, (chunks + ticks_left - 1) / ticks_left)
+            : chunks;
+
+  chunk_queue source = detach(slot);
+  raise_horizons();
+  cascaded_ += refile(source, piece);
+  if (source.empty()) return;
+  slots_[slot] = source;
+  chunks_in_[slot] = chunks - static_cast<std::uint32_t>(piece);
+  mark_occupied(slot);
+  raise_horizons();  // which lowers them: what is newer goes behind the rest
+}
+
+/// The levels are empty by the time that the last horizon is reached.
+void timing_wheel::cascade_overflow() noexcept
+{
+  chunk_queue source = detach(overflow_slot());
+  raise_horizons();
+  cascaded_ += refile(source, all_chunks);
+}
+
+/// Files each entry of the first `chunks` of a detached queue in the slot that the horizons name
+/// now. Returns how many these were.
+std::uint64_t timing_wheel::refile(chunk_queue& source, std::uint64_t chunks) noexcept
 {
   std::uint64_t n = 0;
-  for (chunk* c = source.head; c;) {
+  chunk* c = source.head;
+  for (; c && chunks > 0; --chunks) {
     prefetch_behind(*c);
     for (unsigned i = 0; i < c->used; ++i) {
       wheel_entry* e = c->cells[i];
@@ -262,10 +372,12 @@ std::uint64_t timing_wheel::refile(chunk_queue source) noexcept
     pool_.give_back(*c);
     c = next;
   }
+  source.head = c;
+  (c ? c->prev : source.tail) = nullptr;
   return n;
 }
 
-/// All that is in the levels, slot by slot from the earliest on.
+/// All that is in the levels, the finest first, slot by slot from the earliest on.
 chunk_queue timing_wheel::detach_levels() noexcept
 {
   chunk_queue all;
@@ -291,7 +403,7 @@ void timing_wheel::rewind(tick to) noexcept
   chunk_queue all = detach_levels();
   now_ = to;
   raise_horizons();  // anew, as no entry is in the way
-  static_cast<void>(refile(all));
+  static_cast<void>(refile(all, all_chunks));
 }
 
 void timing_wheel::drain() noexcept

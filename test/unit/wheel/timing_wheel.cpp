@@ -1,11 +1,15 @@
 // What the wheel promises beyond the model: cascades, far deadlines, drains, and what check() sees.
 #include <asio_wheel/detail/wheel/timing_wheel.hpp>
 
+#include <unistd.h>
+
 #include <boost/test/unit_test.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <fstream>
 #include <functional>
 #include <initializer_list>
 #include <stdexcept>
@@ -48,6 +52,9 @@ bool lies_before(const wheel_entry& a, const wheel_entry& b)
 {
   return std::less<>()(&a, &b);
 }
+
+/// A slot of level 1 spans 16 ticks, and its cascade may take as many.
+constexpr wheel_geometry roomy{.slot_bits = 6, .fan_bits = 4, .levels = 3, .piece = 1};
 
 /// A century of milliseconds.
 constexpr tick century{100ull * 365 * 24 * 3600 * 1000};
@@ -423,6 +430,97 @@ BOOST_AUTO_TEST_CASE(check_puts_up_with_ticks_that_were_inserted_in_another_orde
   wheel.drain();
   BOOST_TEST(wheel.check(lies_before) == "");
   BOOST_TEST((pop_all_drained(wheel) == those(entries, {1, 0, 2, 3})));
+}
+
+BOOST_AUTO_TEST_CASE(slot_of_many_chunks_is_cascaded_in_pieces_until_its_first_tick)
+{
+  constexpr std::size_t chunks = 64, ticks = 16;
+  timing_wheel wheel(roomy);
+  std::vector<wheel_entry> entries(chunks * chunk::capacity);
+  for (std::size_t i = 0; i < entries.size(); ++i) wheel.insert(entries[i], tick{96 + i % 16});
+  BOOST_TEST((wheel.next_tick() == tick{80}));
+  for (std::uint64_t t = 80; t < 96; ++t) {
+    const std::uint64_t before = wheel.cascaded();
+    wheel.advance(wheel.next_tick());
+    BOOST_TEST((wheel.now() == tick{t}));
+    BOOST_TEST(wheel.cascaded() - before == entries.size() / ticks);
+    BOOST_TEST(wheel.check(lies_before) == "");
+  }
+  BOOST_TEST(!wheel.has_due());
+  BOOST_TEST((wheel.next_tick() == tick{96}));
+  BOOST_TEST(wheel.cascaded() == entries.size());
+}
+
+BOOST_AUTO_TEST_CASE(entries_filed_in_the_midst_of_a_cascade_follow_the_older_ones_of_their_tick)
+{
+  timing_wheel wheel(roomy);
+  std::vector<wheel_entry> entries(64 * chunk::capacity);
+  const std::size_t half = entries.size() / 2;
+  for (std::size_t i = 0; i < half; ++i) wheel.insert(entries[i], tick{100});
+  wheel.advance(tick{85});
+  BOOST_TEST(wheel.cascaded() > 0u);
+  BOOST_TEST(wheel.cascaded() < half);
+  for (std::size_t i = half; i < entries.size(); ++i) {
+    wheel.insert(entries[i], tick{100});
+    if (i % 100 == 0 && wheel.now() < tick{95}) wheel.advance(wheel.now() + 1);
+  }
+  BOOST_TEST(wheel.check(lies_before) == "");
+  wheel.advance(tick{99});
+  BOOST_TEST(!wheel.has_due());
+  wheel.advance(tick{100});
+  for (const auto& e : entries) {
+    if (wheel.pop_due() != &e) BOOST_FAIL("out of order");
+  }
+  BOOST_TEST(wheel.check() == "");
+}
+
+BOOST_AUTO_TEST_CASE(cascade_that_begins_too_late_is_made_good_at_once)
+{
+  timing_wheel wheel(roomy);
+  std::vector<wheel_entry> entries(100 * chunk::capacity);
+  for (auto& e : entries) wheel.insert(e, tick{300});
+  wheel.advance(tick{299});  // from level 2
+  BOOST_TEST(!wheel.has_due());
+  BOOST_TEST(wheel.check(lies_before) == "");
+  wheel.advance(tick{300});
+  for (const auto& e : entries) {
+    if (wheel.pop_due() != &e) BOOST_FAIL("out of order");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(cascade_that_was_begun_survives_a_rewind_and_a_drain)
+{
+  for (const bool rewinds : {true, false}) {
+    timing_wheel wheel(roomy);
+    std::vector<wheel_entry> entries(32 * chunk::capacity);
+    for (auto& e : entries) wheel.insert(e, tick{100});
+    wheel.advance(tick{85});
+    if (rewinds) {
+      wheel.rewind(tick{3});
+      BOOST_TEST(wheel.check(lies_before) == "");
+      wheel.advance(tick{100});
+    } else {
+      wheel.drain();
+      BOOST_TEST(wheel.check(lies_before) == "");
+    }
+    for (const auto& e : entries) {
+      if ((rewinds ? wheel.pop_due() : wheel.pop_drained()) != &e) BOOST_FAIL("out of order");
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(unused_wheel_takes_no_memory_for_its_slots)
+{
+  const auto resident = [] {
+    std::size_t total = 0, pages = 0;
+    std::ifstream("/proc/self/statm") >> total >> pages;
+    return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  };
+  constexpr std::size_t n = 256;
+  std::deque<timing_wheel> wheels;
+  const std::size_t before = resident();
+  for (std::size_t i = 0; i < n; ++i) wheels.emplace_back();
+  BOOST_TEST(resident() - before < n * 32 * 1024);
 }
 
 BOOST_AUTO_TEST_CASE(geometry_out_of_range_is_refused)

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <memory_resource>
 #include <span>
 #include <string>
@@ -20,6 +21,7 @@ struct wheel_geometry {
   unsigned slot_bits = 10;
   unsigned fan_bits = 8;
   unsigned levels = 0;  ///< 0: as many as 64-bit ticks take
+  unsigned piece = 16;  ///< chunks a tick that a cascade may move without haste
 };
 
 /// Where a walk through a wheel has come to; see timing_wheel::walk().
@@ -52,23 +54,35 @@ private:
 ///       7     7.2e16 ticks    all there are
 ///
 /// What lies beyond the last level (possible only in small geometries) waits in one overflow
-/// queue, all of which is gone through each time the last horizon moves. A slot of level k > 0 is
-/// cascaded when now reaches its first tick, by which time all the levels below it are empty. In
-/// between, a horizon moves up for free past empty slots, as far as the level below it has slots
-/// for; so a wait is filed as finely as is possible without overtaking an older one.
+/// queue, all of which is gone through each time the last horizon moves. A horizon moves up for
+/// free past empty slots, as far as the level below it has slots for; so a wait is filed as finely
+/// as is possible without overtaking an older one.
+///
+/// **Cascades.** A slot of level k > 0 is emptied into the levels below it before its first tick F:
+/// from F - k * lead on, and by F - (k - 1) * lead, when the slots of level k - 1 have their turn.
+/// Most slots are emptied at once. One of more chunks than a piece has loses so many a tick, its
+/// oldest entries first, that the time is enough: a 256th of them in the default geometry. So no
+/// advance by a tick moves more, however the ticks are distributed. Meanwhile newer entries still
+/// go to the slot, so entries of one tick keep their order: the older ones are on finer levels.
+/// A geometry in which a level spans one slot of the next has no room for that: its lead is 0, and
+/// a slot is emptied when now reaches its first tick.
 ///
 /// **Slots** are queues of chunks (chunk.hpp), not lists through the entries. To erase an entry
 /// touches the entry and its cell, and no neighbour; to expire a slot splices its chunks, and
 /// whoever walks them knows thirteen addresses at a time and prefetches them. Erased entries
 /// leave null cells of 8 bytes, and a chunk goes with its last live entry.
 ///
-/// **Cost.** insert, erase: O(1). next_tick: a bit scan. advance: the occupied slots it passes
-/// and the entries it cascades; neither the ticks it skips nor the entries it finds due.
+/// **Cost.** insert, erase: O(1). next_tick: a bit scan for each occupied level. advance: the
+/// occupied slots it passes and the entries it cascades; neither the ticks it skips nor the entries
+/// it finds due. Memory: pages of the table of slots are touched by the first entry in them, so an
+/// unused wheel takes 3 KB.
 ///
 /// **Invariants**, all proven by check() if it is told the order of the insertions:
 ///   window     now < horizon(1) <= horizon(2) <= ..., and each level spans at most its slots
-///   placement  every entry is in the slot that its tick and the horizons name
-///   order      entries of one tick stand in one slot, in the order of their insertion
+///   placement  every entry is in the slot that its tick and the horizons name, or in one of its
+///              tick on a finer level if the cascade of that slot has begun
+///   order      entries of one tick stand in the order of their insertion: on finer levels first,
+///              within a level in one slot
 ///   occupancy  a slot's bit is set iff it has a chunk; a level's bit iff it has a slot
 ///   chunks     each has a live entry, and the pool holds one for every entry: moving entries
 ///              never allocates
@@ -120,7 +134,8 @@ public:
   [[nodiscard]] wheel_entry* front_due() const noexcept { return front(due_); }
 
   /// Moves all entries, whenever they are due, to where pop_drained() finds them: the due ones
-  /// first, then in the order of their slots. Touches none of them. O(occupied slots).
+  /// first, then level by level from the finest on, in the order of their slots. Touches none of
+  /// them. O(occupied slots).
   void drain() noexcept;
 
   /// Takes out the next entry that was drained; nullptr if there is none.
@@ -181,6 +196,15 @@ private:
   /// Chunks that may be out without a live entry of their own: the one a cascade is reading.
   static constexpr std::size_t spare_chunks = 1;
 
+  struct unmapping {
+    std::size_t bytes;
+    void operator()(void* p) const noexcept;
+  };
+  template <class T>
+  using table = std::unique_ptr<T[], unmapping>;
+  template <class T>
+  [[nodiscard]] static table<T> make_zeroed(std::size_t n);
+
   /// Entries that have left their slots, in the order in which they are popped.
   struct outlet {
     chunk_queue chunks;    ///< each with an entry that was not popped yet
@@ -193,6 +217,9 @@ private:
   [[nodiscard]] std::uint32_t slot_of(unsigned level, tick t) const noexcept;
   [[nodiscard]] std::uint32_t slot_for(tick when) const noexcept;
   [[nodiscard]] tick first_span(unsigned level) const noexcept;
+  [[nodiscard]] std::uint64_t lead_of(unsigned level) const noexcept { return level * lead_; }
+  [[nodiscard]] tick turn_of(unsigned level, tick first) const noexcept;
+  [[nodiscard]] bool is_ahead(tick due, std::uint32_t slot, std::uint32_t named) const noexcept;
 
   // Slots without a place on the time line, behind those of the levels.
   [[nodiscard]] std::uint32_t overdue_slot() const noexcept { return levels_ << slot_bits_; }
@@ -213,8 +240,12 @@ private:
   [[nodiscard]] chunk_queue detach_levels() noexcept;
   void collect(tick to) noexcept;
   void take_overdue() noexcept;
-  void cascade(std::uint32_t slot) noexcept;
-  [[nodiscard]] std::uint64_t refile(chunk_queue source) noexcept;
+  void expire(tick last) noexcept;
+  [[nodiscard]] tick next_cascade() const noexcept;
+  void cascade_levels() noexcept;
+  void cascade(unsigned level, tick first) noexcept;
+  void cascade_overflow() noexcept;
+  [[nodiscard]] std::uint64_t refile(chunk_queue& source, std::uint64_t chunks) noexcept;
   void raise_horizons() noexcept;
 
   // What every insert and erase uses comes first, in two cache lines.
@@ -224,7 +255,7 @@ private:
   tick now_{};
   std::uint64_t occupied_levels_ = 0;  ///< bit k: level k has an occupied slot
   std::size_t size_ = 0;
-  std::vector<chunk_queue> slots_;
+  table<chunk_queue> slots_;
   std::vector<std::uint64_t> occupied_;  ///< a bit for each slot of each level
   chunk_pool pool_;
 
@@ -234,6 +265,9 @@ private:
   outlet due_;
   outlet drained_;
   std::uint64_t cascaded_ = 0;
+  table<std::uint32_t> chunks_in_;  ///< each slot
+  std::uint64_t lead_;
+  unsigned least_piece_;
 };
 
 }  // namespace asio_wheel::detail
