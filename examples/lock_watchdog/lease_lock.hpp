@@ -1,7 +1,7 @@
 // A lock in a Redis server, held on a lease that a watchdog renews: who dies loses it by itself.
 #pragma once
 
-#include "redis_link.hpp"
+#include "../redis/client.hpp"
 
 #include <fmt/format.h>
 #include <asio_wheel.hpp>
@@ -25,10 +25,11 @@ namespace redis {
 /// happen to one that was suspended.
 class lease_lock {
 public:
-  lease_lock(const asio::any_io_executor& ex, const endpoints& server, std::string name,
+  /// The client has to live longer.
+  lease_lock(const asio::any_io_executor& ex, client& c, std::string name,
              std::chrono::milliseconds lease)
     : wheel_(asio_wheel::use_wheel(ex)),
-      link_(ex, server),
+      client_(c),
       name_(std::move(name)),
       lease_(lease)
   {}
@@ -39,12 +40,13 @@ public:
   /// that this ends a little earlier than there.
   [[nodiscard]] bool is_held() const { return wheel_.now() < held_until_; }
 
-  /// Takes the lock if nobody has it. Returns the fence, or 0. Throws command_failed.
+  /// Takes the lock if nobody has it. Returns the fence, or 0. Throws failure.
   asio::awaitable<std::int64_t> try_acquire()
   {
     const auto sent = wheel_.now();
-    const auto fence = co_await link_.command(sent + lease_, "EVAL", acquire_script, 2, name_,
-                                              name_ + ":fence", token_, lease_.count());
+    const auto answer = co_await client_.command(sent + lease_, "EVAL", acquire_script, 2, name_,
+                                                 name_ + ":fence", token_, lease_.count());
+    const auto fence = answer.integer();
     if (fence != 0) held_until_ = sent + lease_;
     co_return fence;
   }
@@ -63,24 +65,25 @@ public:
       if (ec || !is_held()) co_return;
       const auto sent = wheel_.now();
       try {
-        if (co_await link_.command(held_until_, "EVAL", renew_script, 1, name_, token_,
-                                   lease_.count()) == 0)
-          break;
+        const auto answer = co_await client_.command(held_until_, "EVAL", renew_script, 1, name_,
+                                                     token_, lease_.count());
+        if (answer.integer() == 0) break;
         held_until_ = sent + lease_;
-      } catch (const command_failed& e) {
-        // There is a turn or two left to try again.
-        fmt::print(stderr, "cannot renew the lease: {}\n", e.what());
+      } catch (const failure& e) {
+        // There is a turn or two left to try again, or the lease has run out.
+        if (is_held()) fmt::print(stderr, "cannot renew the lease: {}\n", e.what());
       }
     }
     held_until_ = {};
   }
 
-  /// Returns whether the lock was ours up to now. Throws command_failed.
+  /// Returns whether the lock was ours up to now. Throws failure.
   asio::awaitable<bool> release()
   {
     held_until_ = {};
-    co_return co_await link_.command(wheel_.now() + lease_, "EVAL", release_script, 1, name_,
-                                     token_) != 0;
+    const auto answer =
+      co_await client_.command(wheel_.now() + lease_, "EVAL", release_script, 1, name_, token_);
+    co_return answer.integer() != 0;
   }
 
 private:
@@ -102,7 +105,7 @@ private:
   }
 
   asio_wheel::wheel_timer_service& wheel_;
-  link link_;
+  client& client_;
   const std::string name_;
   const std::chrono::milliseconds lease_;
   const std::string token_ = random_token();

@@ -1,8 +1,8 @@
 // Works in turn with other processes, one at a time: the one that holds a lock in a Redis server.
 // The lock is a lease that is renewed for as long as its holder lives.
+#include "../redis/client.hpp"
 #include "../rpc/command_line.hpp"
 #include "lease_lock.hpp"
-#include "redis_link.hpp"
 
 #include <fmt/format.h>
 #include <asio_wheel.hpp>
@@ -16,6 +16,7 @@
 #include <exception>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace {
 
@@ -23,13 +24,12 @@ using namespace std::chrono_literals;
 namespace asio = boost::asio;
 namespace po = boost::program_options;
 using boost::system::error_code;
-using redis::command_failed;
+using redis::failure;
 using rpc::ranged;
 using std::chrono::milliseconds;
 
 struct settings {
-  std::string host = "127.0.0.1";
-  int port = 6379;
+  redis::options redis;
   std::string name = "asio_wheel:lock";
   int lease = 3000;  // ms
   int hold = 1000;   // ms
@@ -40,24 +40,17 @@ struct settings {
 /// One that wants the lock, works while it has it, and wants it again.
 class contender {
 public:
-  contender(asio::io_context& context, const settings& s, const redis::endpoints& server)
+  contender(asio::io_context& context, const settings& s)
     : settings_(s),
-      lock_(context.get_executor(), server, s.name, milliseconds(s.lease)),
-      resource_(context.get_executor(), server),
+      client_(context.get_executor(), s.redis),
+      lock_(context.get_executor(), client_, s.name, milliseconds(s.lease)),
       pause_(context)
   {}
 
   asio::awaitable<void> run()
   {
-    for (int round = 0; round < settings_.rounds && !is_stopping_; ++round) {
-      const auto fence = co_await acquire();
-      if (fence == 0) co_return;
-      fmt::print("{} has the lock, fence {}\n", lock_.token(), fence);
-      co_await work_and_keep(fence);
-      co_await release();
-      // It is the others' turn.
-      co_await sleep(2 * milliseconds(settings_.retry));
-    }
+    co_await take_turns();
+    client_.close();
   }
 
   /// Gives up waiting, or ends the work; a lock that is held is released.
@@ -67,15 +60,28 @@ public:
     pause_.cancel();
   }
 
-  /// False if the lock was lost, or a write came too late.
+  /// False if the lock was lost or not released, or a write came too late.
   [[nodiscard]] bool report() const
   {
-    fmt::print("{}: {} writes; {} refused; lost the lock {} times\n", lock_.token(), writes_,
-               refused_, lost_);
-    return refused_ == 0 && lost_ == 0;
+    say("ends: {} writes; {} refused; lost the lock {} times", writes_, refused_, lost_);
+    return refused_ == 0 && lost_ == 0 && unreleased_ == 0;
   }
 
 private:
+  asio::awaitable<void> take_turns()
+  {
+    say("wants the lock {} of the Redis server at {}", settings_.name, to_string(client_.server()));
+    for (int round = 0; round < settings_.rounds && !is_stopping_; ++round) {
+      const auto fence = co_await acquire();
+      if (fence == 0) co_return;
+      say("has the lock, fence {}, for {} ms unless it is renewed", fence, settings_.lease);
+      co_await work_and_keep(fence);
+      co_await release();
+      // It is the others' turn.
+      co_await sleep(2 * milliseconds(settings_.retry));
+    }
+  }
+
   asio::awaitable<void> sleep(milliseconds delay)
   {
     if (is_stopping_) co_return;
@@ -118,37 +124,52 @@ private:
       "if tonumber(redis.call('LINDEX', KEYS[1], -1) or 0) > tonumber(ARGV[1]) then return 0 end "
       "return redis.call('RPUSH', KEYS[1], ARGV[1])";
     try {
-      const auto length =
-        co_await resource_.command(redis::clock::now() + milliseconds(settings_.lease), "EVAL",
-                                   script, 1, settings_.name + ":work", fence);
-      ++(length != 0 ? writes_ : refused_);
-      co_return length != 0;
-    } catch (const command_failed& e) {
-      fmt::print(stderr, "lock_watchdog: cannot write: {}\n", e.what());
+      const auto answer =
+        co_await client_.command(redis::clock::now() + milliseconds(settings_.lease), "EVAL",
+                                 script, 1, settings_.name + ":work", fence);
+      const bool is_written = answer.integer() != 0;
+      ++(is_written ? writes_ : refused_);
+      co_return is_written;
+    } catch (const failure& e) {
+      say("cannot write: {}", e.what());
       co_return false;
     }
   }
 
   asio::awaitable<void> release()
   {
-    try {
-      if (co_await lock_.release()) {
-        fmt::print("{} released it\n", lock_.token());
+    if (lock_.is_held()) {
+      try {
+        if (co_await lock_.release()) {
+          say("released it");
+          co_return;
+        }
+      } catch (const failure& e) {
+        say("cannot release it: {}; the lease will run out", e.what());
+        ++unreleased_;
         co_return;
       }
-    } catch (const command_failed& e) {
-      fmt::print(stderr, "lock_watchdog: cannot release the lock: {}\n", e.what());
     }
     ++lost_;
-    fmt::print("{} lost it\n", lock_.token());
+    say("lost it");
+  }
+
+  /// A line that names the time since the start and the owner.
+  template <class... Args>
+  void say(fmt::format_string<Args...> text, Args&&... args) const
+  {
+    const std::chrono::duration<double> since = redis::clock::now() - started_;
+    fmt::print("{:9.3f} s  {} {}\n", since.count(), lock_.token(),
+               fmt::format(text, std::forward<Args>(args)...));
   }
 
   const settings& settings_;
+  redis::client client_;
   redis::lease_lock lock_;
-  redis::link resource_;
   asio_wheel::wheel_timer pause_;
   bool is_stopping_ = false;
-  int writes_ = 0, refused_ = 0, lost_ = 0;
+  int writes_ = 0, refused_ = 0, lost_ = 0, unreleased_ = 0;
+  const redis::clock::time_point started_ = redis::clock::now();
 };
 
 constexpr std::string_view intro =
@@ -164,8 +185,10 @@ bool read_settings(int argc, char** argv, settings& s)
 {
   po::options_description options("Options", 100);
   auto add = options.add_options();
-  add("host", po::value(&s.host)->default_value(s.host)->value_name("name"), "where Redis is");
-  add("port", ranged(s.port, "port", 1, 65'535, "n"), "its port");
+  add("host",
+      po::value(&s.redis.server.host)->default_value(s.redis.server.host)->value_name("name"),
+      "where Redis is");
+  add("port", ranged(s.redis.server.port, "port", 1, 65'535, "n"), "its port");
   add("name", po::value(&s.name)->default_value(s.name)->value_name("key"), "of the lock");
   add("lease", ranged(s.lease, "lease", 30, 3'600'000, "ms"),
       "how long the lock outlives its holder; renewed every third of it");
@@ -179,7 +202,7 @@ bool read_settings(int argc, char** argv, settings& s)
 bool run(const settings& s)
 {
   asio::io_context context(1);
-  contender c(context, s, rpc::resolve(context, s.host, s.port));
+  contender c(context, s);
   asio::signal_set signals(context, SIGINT, SIGTERM);
   signals.async_wait([&](error_code ec, int) {
     if (ec) return;

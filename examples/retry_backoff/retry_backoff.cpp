@@ -3,7 +3,8 @@
 //
 // A message that fails becomes a task in a keyed_scheduler, under its number; nobody waits for it,
 // so that one that has to wait does not hold up the next. (This is how Dubbo's failback works.)
-#include "../lock_watchdog/redis_link.hpp"
+#include "../redis/backoff.hpp"
+#include "../redis/client.hpp"
 #include "../rpc/command_line.hpp"
 
 #include <fmt/format.h>
@@ -12,7 +13,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -29,13 +29,12 @@ namespace {
 namespace asio = boost::asio;
 namespace po = boost::program_options;
 using boost::system::error_code;
-using redis::command_failed;
+using redis::failure;
 using rpc::ranged;
 using std::chrono::milliseconds;
 
 struct settings {
-  std::string host = "127.0.0.1";
-  int port = 6379;
+  redis::options redis;
   std::string key = "asio_wheel:messages";
   int messages = 50;
   int interval = 20;  // ms
@@ -43,25 +42,6 @@ struct settings {
   int base = 50;       // ms
   int longest = 2000;  // ms
   int timeout = 500;   // ms
-};
-
-/// How long to wait before the next attempt: anything up to a limit that doubles from one to the
-/// next ("full jitter"). Senders that failed at the same time would else come back at the same
-/// time, again and again.
-class backoff {
-public:
-  backoff(milliseconds base, milliseconds longest) : base_(base), longest_(longest) {}
-
-  milliseconds operator()(int failures)
-  {
-    const double limit = std::min(static_cast<double>(longest_.count()),
-                                  static_cast<double>(base_.count()) * std::exp2(failures - 1));
-    return milliseconds(std::llround(std::uniform_real_distribution(0.0, limit)(random_)));
-  }
-
-private:
-  milliseconds base_, longest_;
-  std::mt19937 random_{std::random_device()()};
 };
 
 /// What became of the attempts with the same number.
@@ -74,11 +54,10 @@ struct tally {
 class sender {
 public:
   /// `on_end` is called once, when no message is left to be sent.
-  sender(asio::io_context& context, const settings& s, redis::endpoints server,
-         std::function<void()> on_end)
+  sender(asio::io_context& context, const settings& s, std::function<void()> on_end)
     : settings_(s),
       context_(context),
-      server_(std::move(server)),
+      client_(context.get_executor(), s.redis),
       on_end_(std::move(on_end)),
       delay_(milliseconds(s.base), milliseconds(s.longest)),
       new_messages_(context),
@@ -88,6 +67,8 @@ public:
 
   void start()
   {
+    fmt::print("run {}: {} messages to the set {} of the Redis server at {}\n", run_,
+               settings_.messages, settings_.key, to_string(client_.server()));
     new_messages_.run_every(
       0, milliseconds(settings_.interval), [this] { attempt(++made_, 1); },
       static_cast<std::size_t>(settings_.messages));
@@ -123,14 +104,14 @@ private:
     auto& t = tallies_[static_cast<std::size_t>(number - 1)];
     ++t.begun;
     try {
-      redis::link link(context_.get_executor(), server_);
       // May be sent twice, if only the reply to the first is lost: a set does not mind.
-      const auto added = co_await link.command(
-        redis::clock::now() + milliseconds(settings_.timeout), "SADD", settings_.key, message);
+      const auto added =
+        co_await client_.command(redis::clock::now() + milliseconds(settings_.timeout), "SADD",
+                                 settings_.key, fmt::format("{}:{}", run_, message));
       ++t.delivered;
-      if (added == 0) ++known_already_;
-    } catch (const command_failed& e) {
-      failed(message, number, e.what());
+      if (added.integer() == 0) ++known_already_;
+    } catch (const failure& e) {
+      failed(message, number, e.reason());
     }
   }
 
@@ -145,28 +126,34 @@ private:
       fmt::print(", given up\n");
     } else {
       const auto delay = delay_(number);
-      auto& next = tallies_[static_cast<std::size_t>(number)];
-      next.waited += delay;
-      next.longest_wait = std::max(next.longest_wait, delay);
       fmt::print(", next in {} ms\n", delay.count());
-      retries_.run_after(message, delay, [=, this] { attempt(message, number + 1); });
+      retries_.run_after(message, delay, [=, this] {
+        auto& next = tallies_[static_cast<std::size_t>(number)];
+        next.waited += delay;
+        next.longest_wait = std::max(next.longest_wait, delay);
+        attempt(message, number + 1);
+      });
     }
   }
 
   void end_if_over()
   {
     const bool all_made = is_stopping_ || made_ == settings_.messages;
-    if (all_made && under_way_ == 0 && retries_.size() == 0) std::exchange(on_end_, [] {})();
+    if (!all_made || under_way_ != 0 || retries_.size() != 0) return;
+    client_.close();
+    std::exchange(on_end_, [] {})();
   }
 
   const settings& settings_;
   asio::io_context& context_;
-  const redis::endpoints server_;
+  redis::client client_;
   std::function<void()> on_end_;
-  backoff delay_;
+  redis::backoff delay_;
   asio_wheel::keyed_scheduler<int> new_messages_;
   asio_wheel::keyed_scheduler<int> retries_;  // by the number of the message
   std::vector<tally> tallies_;
+  // Before the number of each message: those of another run are others.
+  const std::string run_ = fmt::format("{:08x}", std::random_device()());
   int made_ = 0, under_way_ = 0;
   int given_up_ = 0, dropped_ = 0, known_already_ = 0;
   bool is_stopping_ = false;
@@ -201,8 +188,10 @@ bool read_settings(int argc, char** argv, settings& s)
 {
   po::options_description options("Options", 100);
   auto add = options.add_options();
-  add("host", po::value(&s.host)->default_value(s.host)->value_name("name"), "where Redis is");
-  add("port", ranged(s.port, "port", 1, 65'535, "n"), "its port");
+  add("host",
+      po::value(&s.redis.server.host)->default_value(s.redis.server.host)->value_name("name"),
+      "where Redis is");
+  add("port", ranged(s.redis.server.port, "port", 1, 65'535, "n"), "its port");
   add("key", po::value(&s.key)->default_value(s.key)->value_name("key"), "of the set");
   add("messages", ranged(s.messages, "messages", 1, 1'000'000, "n"), "how many to deliver");
   add("interval", ranged(s.interval, "interval", 1, 60'000, "ms"), "from one message to the next");
@@ -219,7 +208,7 @@ bool run(const settings& s)
 {
   asio::io_context context(1);
   asio::signal_set signals(context, SIGINT, SIGTERM);
-  sender all(context, s, rpc::resolve(context, s.host, s.port), [&] { signals.cancel(); });
+  sender all(context, s, [&] { signals.cancel(); });
   signals.async_wait([&](error_code ec, int) {
     if (ec) return;
     signals.clear();  // a second Ctrl-C ends the program at once
@@ -237,6 +226,7 @@ int main(int argc, char** argv)
   return rpc::run_program("retry_backoff", [&] {
     std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // to be watched, through a pipe as well
     settings s;
+    s.redis.longest = milliseconds(100);  // an attempt without a connection is one that failed
     if (!read_settings(argc, argv, s)) return EXIT_SUCCESS;
     return run(s) ? EXIT_SUCCESS : EXIT_FAILURE;
   });

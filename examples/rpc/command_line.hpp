@@ -51,16 +51,17 @@ po::typed_value<Number>* ranged(Number& target, std::string name, Number lowest,
 }
 
 /// False if the program was only asked for help, which is then printed. Throws po::error.
+/// `unnamed` says which of the options may be given without their name.
 inline bool parse_command_line(int argc, char** argv, std::string_view intro,
-                               po::options_description& options)
+                               po::options_description& options,
+                               const po::positional_options_description& unnamed = {})
 {
   options.add_options()("help,h", "print this and exit");
   po::variables_map values;
   // An abbreviation that works today would be ambiguous with the next option.
   const int style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
-  const po::positional_options_description none;
   po::store(
-    po::command_line_parser(argc, argv).options(options).positional(none).style(style).run(),
+    po::command_line_parser(argc, argv).options(options).positional(unnamed).style(style).run(),
     values);
   if (values.contains("help")) {
     std::ostringstream text;
