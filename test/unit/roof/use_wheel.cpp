@@ -8,6 +8,7 @@
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <stdexcept>
+#include <string_view>
 
 #include "support/outcome.hpp"
 #include "support/run.hpp"
@@ -48,6 +49,16 @@ BOOST_AUTO_TEST_CASE(after_it_was_used_is_refused)
   asio::io_context context;
   use_wheel(context);
   BOOST_CHECK_THROW(make_wheel(context, support::with_tick(7ms)), asio::service_already_exists);
+}
+
+BOOST_AUTO_TEST_CASE(after_a_timer_says_what_made_the_wheel_and_what_to_do)
+{
+  asio::io_context context;
+  wheel_timer timer(context);
+  BOOST_CHECK_EXCEPTION(make_wheel(context), asio::service_already_exists, [](const auto& e) {
+    const std::string_view what = e.what();
+    return what.find("first timer") != what.npos && what.find("use_wheel()") != what.npos;
+  });
 }
 
 BOOST_AUTO_TEST_CASE(with_bad_options_leaves_the_context_without)
