@@ -23,12 +23,13 @@ needs() {
   done
 }
 
-# start <name> <command...>: in the background, output in $work/<name>.log; its process is $started.
+# start <name> <program...>: in the background, output in $work/<name>.log; its process is $started.
+# It has a process group of its own, and the kernel kills it when this shell goes, whatever ends that.
 start() {
   local name=$1
   shift
   : >"$work/$name.log" # what one of the same name said before is not its word
-  "$@" </dev/null >"$work/$name.log" 2>&1 &
+  setsid setpriv --pdeathsig KILL "$@" </dev/null >"$work/$name.log" 2>&1 &
   started=$!
   peers+=("$started")
 }
@@ -85,8 +86,12 @@ wait_for_port() {
 clean_up() {
   local peer
   for peer in "${peers[@]}"; do
-    kill -KILL "$peer" 2>/dev/null || true
+    # With what it has started itself.
+    { kill -KILL -- "-$peer" && wait "$peer"; } 2>/dev/null || true
   done
   rm -rf "$work"
 }
 trap clean_up EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
