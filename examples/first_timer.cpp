@@ -1,7 +1,7 @@
 // The program of the README, grown: one wait on a timing wheel, and three ways to learn that it is
 // over. If it was cancelled, as by Ctrl-C, the callback is told by its argument, and the future and
 // the coroutine by an exception.
-#include "rpc/command_line.hpp"
+#include "common/command_line.hpp"
 
 #include <fmt/format.h>
 #include <asio_wheel.hpp>
@@ -85,12 +85,12 @@ Waits three times at once: with a callback, a future and a coroutine. Ctrl-C can
 
 int main(int argc, char** argv)
 {
-  return rpc::run_program("first_timer", [&] {
+  return common::run_program("first_timer", [&] {
     int delay = 250;
-    rpc::po::options_description options("Options", 100);
-    options.add_options()("delay", rpc::ranged(delay, "delay", 0, 3'600'000, "ms"),
+    common::po::options_description options("Options", 100);
+    options.add_options()("delay", common::ranged(delay, "delay", 0, 3'600'000, "ms"),
                           "how long to wait");
-    if (rpc::parse_command_line(argc, argv, intro, options)) run(milliseconds(delay));
+    if (common::parse_command_line(argc, argv, intro, options)) run(milliseconds(delay));
     return EXIT_SUCCESS;
   });
 }

@@ -140,6 +140,25 @@ inline void print_table(std::vector<results> runs)
     [=](results& r) { return r.server_was_ours() ? seconds(r.server->cpu_us) : "-"; });
 }
 
+/// What the second run cost, as a multiple of the first.
+inline void print_ratios(const results& first, const results& second)
+{
+  const auto ratio = [](std::uint64_t a, std::uint64_t b) {
+    return a > 0 ? fmt::format("{:.2f}", static_cast<double>(b) / static_cast<double>(a)) : "-";
+  };
+  const bool both = first.server_was_ours() && second.server_was_ours();
+  const auto row = [&](std::string_view name, auto client, auto server) {
+    fmt::print("{:<30}{:>12}{:>12}\n", name, client, both ? server() : "-");
+  };
+  fmt::print("\n{:<30}{:>12}{:>12}\n", fmt::format("{} / {}", second.timer, first.timer), "client",
+             "server");
+  row("wake-ups in all", ratio(first.used.wakeups, second.used.wakeups),
+      [&] { return ratio(first.server->wakeups, second.server->wakeups); });
+  row("processor time", ratio(first.used.cpu_us, second.used.cpu_us),
+      [&] { return ratio(first.server->cpu_us, second.server->cpu_us); });
+  fmt::print("\n");
+}
+
 /// One sentence for everything that does not add up, and for what disturbed the run.
 class audit {
 public:

@@ -42,6 +42,7 @@ struct settings {
   double stall_share = 0.01;  // of the calls
   double duration = 10;       // s
   int deadline = 250;         // ms
+  std::uint64_t seed = 1;
   std::string timer = "wheel";
   int compare_with = 0;  // port of a server to load with the other timer
 };
@@ -49,14 +50,16 @@ struct settings {
 /// One line that is rewritten on a terminal, and now and then a new one elsewhere.
 class progress {
 public:
+  explicit progress(std::string_view timer) : timer_(timer) {}
+
   void show(const tally& t, clock::time_point start)
   {
     const auto now = clock::now();
     if (now < next_) return;
     next_ = now + (terminal_ ? 200ms : 2000ms);
-    fmt::print(stderr, "{}{:5.1f} s  {} calls, {} answered, {} timed out, {} in flight{}",
-               terminal_ ? "\r" : "", to_ms(now - start) / 1e3, t.calls, t.answered, t.timed_out,
-               t.in_flight(), terminal_ ? "\x1b[K" : "\n");
+    fmt::print(stderr, "{}{:<6}{:5.1f} s  {} calls, {} answered, {} timed out, {} in flight{}",
+               terminal_ ? "\r" : "", timer_, to_ms(now - start) / 1e3, t.calls, t.answered,
+               t.timed_out, t.in_flight(), terminal_ ? "\x1b[K" : "\n");
   }
   void clear()
   {
@@ -64,6 +67,7 @@ public:
   }
 
 private:
+  const std::string_view timer_;
   const bool terminal_ = stderr_is_terminal();
   clock::time_point next_{};
 };
@@ -78,7 +82,8 @@ public:
     : settings_(s),
       context_(context),
       timers_(context),
-      pause_(context)
+      pause_(context),
+      random_(s.seed)
   {}
 
   asio::awaitable<void> run()
@@ -194,7 +199,7 @@ private:
     ++(silent && clock::now() >= earliest_drop ? tally_.idle_drops : tally_.lost);
   }
 
-  /// At random times, as if many users had no idea of each other.
+  /// At random times: many users know nothing of each other.
   asio::awaitable<void> make_calls()
   {
     const auto start = clock::now();
@@ -309,7 +314,7 @@ private:
   clock::time_point connected_{};
   bool stopping_ = false, closing_ = false;
   tally tally_;
-  progress progress_;
+  progress progress_{Timers::name};
   results results_;
 };
 
@@ -339,6 +344,10 @@ bool read_settings(int argc, char** argv, settings& s)
       "share of the calls that the server is asked to stall past their deadline");
   add("duration", ranged(s.duration, "duration", 0.1, 86'400.0, "s"), "how long to make calls");
   add("deadline", ranged(s.deadline, "deadline", 1, 30'000, "ms"), "of every call");
+  add(
+    "seed", po::value(&s.seed)->value_name("n")->default_value(s.seed),
+    "of the random times of calls, and of the connections that make them: the same seed makes the "
+    "same load");
   add("timer", po::value(&s.timer)->default_value(s.timer)->value_name("wheel|steady"),
       "what all timeouts are on: the timing wheel, or Asio's steady_timer");
   add("compare-with",
@@ -356,22 +365,24 @@ bool read_settings(int argc, char** argv, settings& s)
 bool report(const settings& s, const std::vector<results>& runs)
 {
   fmt::print(
-    "{} connections, {} of them silent; {} calls per second for {} s, {:g} % stalled past "
-    "their deadline of {} ms\n\n",
-    s.connections, s.silent, s.rate, s.duration, 100 * s.stall_share, s.deadline);
+    "{} connections, {} of them silent; {} calls per second for {} s, at random times\n"
+    "(seed {}); {:g} % of them stalled past their deadline of {} ms\n\n",
+    s.connections, s.silent, s.rate, s.duration, s.seed, 100 * s.stall_share, s.deadline);
   print_table(runs);
-  bool good = true;
+  if (runs.size() == 2) print_ratios(runs.front(), runs.back());
+  bool good = true, adds_up = true;
   for (const results& r : runs) {
     const audit a(r);
     if (r.server && !r.server_was_ours())
       fmt::print("The server's figures hold more than this run, and were not compared.\n");
-    if (a.adds_up()) fmt::print("The figures add up.\n");
     std::fflush(stdout);
     for (const auto& sentence : a.disturbances()) fmt::print(stderr, "rpc_client: {}.\n", sentence);
     for (const auto& sentence : a.errors())
       fmt::print(stderr, "rpc_client: the figures do not add up: {}.\n", sentence);
+    adds_up = adds_up && a.adds_up();
     good = good && a.adds_up() && a.disturbances().empty();
   }
+  if (adds_up) fmt::print("The figures add up.\n");
   return good;
 }
 
@@ -399,15 +410,18 @@ results run(const settings& s, bool& interrupted)
 /// False if the figures do not add up, or a run was disturbed.
 bool run(settings s)
 {
-  const auto files = static_cast<std::uint64_t>(s.connections) + 16;
-  if (const auto limit = raise_open_file_limit(files); limit < files)
-    throw std::runtime_error(
-      fmt::format("{} connections need {} open files, but the limit is {} (ulimit -Hn)",
-                  s.connections, files, limit));
+  need_open_files(s.connections);
   bool interrupted = false;
-  const auto one_run = [&]<class Timers>() { return run<Timers>(s, interrupted); };
+  const int count = s.compare_with != 0 ? 2 : 1;
+  int number = 0;
+  const auto one_run = [&]<class Timers>() {
+    if (count > 1)
+      fmt::print(stderr, "run {} of {}: all timeouts on {}\n", ++number, count,
+                 Timers::name == wheel_timers::name ? "the wheel" : "steady_timer");
+    return run<Timers>(s, interrupted);
+  };
   std::vector<results> runs{with_timers(s.timer, one_run)};
-  if (s.compare_with != 0 && !interrupted) {
+  if (count > 1 && !interrupted) {
     s.port = s.compare_with;
     s.timer = s.timer == wheel_timers::name ? steady_timers::name : wheel_timers::name;
     runs.push_back(with_timers(s.timer, one_run));

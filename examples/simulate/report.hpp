@@ -36,7 +36,10 @@ std::vector<std::string> audit(const settings& s, const results& r);
 
 void print(const settings& s, const results& r);
 
-/// Throws std::runtime_error if that is not possible.
+/// Throws std::runtime_error if `file` cannot be written. Leaves what is in it alone.
+void need_writable(const std::string& file);
+
+/// Throws std::runtime_error if `file` cannot be written.
 void write_json(const std::string& file, const settings& s, const results& r);
 
 }  // namespace simulate

@@ -1,6 +1,7 @@
 // How large a wheel has to be, and what it costs, before there is a server: a fleet of up to ten
 // million connections for up to a day, in the wheel's virtual time and on one processor.
-#include "../rpc/command_line.hpp"
+#include "../common/command_line.hpp"
+#include "../common/process.hpp"
 #include "fleet.hpp"
 #include "report.hpp"
 
@@ -22,25 +23,13 @@ namespace simulate {
 namespace {
 
 namespace asio = boost::asio;
-namespace po = rpc::po;
+namespace po = common::po;
 using namespace std::chrono_literals;
-using rpc::ranged;
+using common::ranged;
 
 double processor_seconds()
 {
   return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
-}
-
-/// The most memory that the process had, in bytes.
-double memory()
-{
-#if RPC_HAS_POSIX
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return 1024.0 * static_cast<double>(usage.ru_maxrss);
-#else
-  return 0;
-#endif
 }
 
 /// A bar on a terminal, a line for every tenth elsewhere.
@@ -68,7 +57,7 @@ private:
   static constexpr int width = 30;
   static int bar(double share) { return static_cast<int>(width * share); }
 
-  const bool terminal_ = rpc::stderr_is_terminal();
+  const bool terminal_ = common::stderr_is_terminal();
   const real_clock::time_point start_ = real_clock::now();
   real_clock::time_point next_ = start_ + 200ms;
   double next_share_ = 0.1;
@@ -113,15 +102,15 @@ results run(settings& s)
   r.failing = all.failing();
   r.lateness = all.lateness();
   r.wheel = wheel.stats();
-  r.memory = memory();
+  r.memory = common::peak_memory();
   return r;
 }
 
 constexpr std::string_view intro =
   R"(Usage: simulate [option...]
 
-Simulates the timeouts of a server with many connections, to size its wheel before it is in
-production. Every connection has a heartbeat; requests have a deadline, which the answer cancels;
+Simulates the timeouts of a server with many connections, so that its wheel has the right size
+before it is in production. Every connection has a heartbeat; requests have a deadline, which the answer cancels;
 peers fail, are given up when they miss too many heartbeats, and connect again. Time is virtual:
 an hour takes as long as there is something to do in it.
 
@@ -135,7 +124,7 @@ How to read the result, and what to turn:
   shards  keep threads that start waits out of each other's way. The simulation has one thread, so
           it shows only what more shards cost.
 
-Ctrl-C ends the simulation early; what was simulated until then is reported.
+Ctrl-C ends the simulation early and reports what was simulated until then.
 The exit status is 1 if the figures do not add up, and 2 if an option is wrong.
 )";
 
@@ -173,7 +162,7 @@ bool read_settings(int argc, char** argv, settings& s, std::string& json)
       "longest time that a lost peer takes to connect again");
   add("seed", po::value(&s.seed)->value_name("n")->default_value(s.seed), "of everything random");
   add("json", po::value(&json)->value_name("file"), "write the result here; chart.py draws it");
-  if (!rpc::parse_command_line(argc, argv, intro, options)) return false;
+  if (!common::parse_command_line(argc, argv, intro, options)) return false;
   s.wheel.tick = std::chrono::nanoseconds(static_cast<std::int64_t>(tick * 1e6));
   return true;
 }
@@ -184,10 +173,11 @@ bool read_settings(int argc, char** argv, settings& s, std::string& json)
 int main(int argc, char** argv)
 {
   using namespace simulate;
-  return rpc::run_program("simulate", [&] {
+  return common::run_program("simulate", [&] {
     settings s;
     std::string json;
     if (!read_settings(argc, argv, s, json)) return EXIT_SUCCESS;
+    if (!json.empty()) need_writable(json);
     const results r = run(s);
     print(s, r);
     const auto errors = audit(s, r);

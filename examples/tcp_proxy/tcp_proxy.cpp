@@ -1,8 +1,9 @@
 // A TCP proxy that gives up on an upstream that does not answer and on connections that nobody
 // uses. --timer says what keeps its time, so that the cost of that can be seen.
-#include "../rpc/command_line.hpp"
-#include "../rpc/listening.hpp"
-#include "../rpc/resolve.hpp"
+#include "../common/command_line.hpp"
+#include "../common/listening.hpp"
+#include "../common/process.hpp"
+#include "../common/resolve.hpp"
 #include "session.hpp"
 #include "timers.hpp"
 
@@ -27,7 +28,7 @@ namespace {
 
 using namespace std::chrono_literals;
 namespace po = boost::program_options;
-using rpc::ranged;
+using common::ranged;
 
 struct settings {
   std::string address = "127.0.0.1";
@@ -82,9 +83,9 @@ void report(const figures& f)
 template <class Timers>
 void run(const settings& s)
 {
-  rpc::raise_open_file_limit(1 << 20);
+  common::raise_open_file_limit(1 << 20);
   asio::io_context context(1);
-  surroundings<Timers> shared{rpc::resolve(context, s.upstream_host, s.upstream_port),
+  surroundings<Timers> shared{common::resolve(context, s.upstream_host, s.upstream_port),
                               std::chrono::milliseconds(s.connect_timeout),
                               std::chrono::milliseconds(s.idle_timeout),
                               {},
@@ -99,7 +100,7 @@ void run(const settings& s)
     for (auto* each : shared.sessions) each->close();
   });
 
-  rpc::announce("tcp_proxy", acceptor.local_endpoint());
+  common::announce("tcp_proxy", acceptor.local_endpoint());
   context.run();
   report(shared.counted);
 }
@@ -118,7 +119,7 @@ bool read_settings(int argc, char** argv, settings& s)
 {
   po::options_description options("Options", 100);
   auto add = options.add_options();
-  rpc::add_listen_options(options, s.address, s.port);
+  common::add_listen_options(options, s.address, s.port);
   add("upstream-host",
       po::value(&s.upstream_host)->default_value(s.upstream_host)->value_name("name"),
       "where connections are carried to");
@@ -131,7 +132,7 @@ bool read_settings(int argc, char** argv, settings& s)
       "what keeps the time: wheel, steady (asio::steady_timer), or none: no timeouts");
   add("rearm", po::bool_switch(&s.rearm),
       "set a timer anew whenever bytes move, instead of touching a watchdog");
-  if (!rpc::parse_command_line(argc, argv, intro, options)) return false;
+  if (!common::parse_command_line(argc, argv, intro, options)) return false;
   if (s.timer != "wheel" && s.timer != "steady" && s.timer != "none")
     throw po::error(fmt::format("--timer must be wheel, steady or none, not '{}'", s.timer));
   if (s.rearm && s.timer == "none") throw po::error("--rearm needs a timer, but --timer is none");
@@ -151,7 +152,7 @@ void run_as_set(const settings& s)
 
 int main(int argc, char** argv)
 {
-  return rpc::run_program("tcp_proxy", [&] {
+  return common::run_program("tcp_proxy", [&] {
     proxy::settings s;
     if (!proxy::read_settings(argc, argv, s)) return EXIT_SUCCESS;
     proxy::run_as_set(s);
