@@ -113,7 +113,7 @@ BOOST_AUTO_TEST_CASE(a_wait_of_the_same_tick_is_completed_by_the_idle_thread)
   BOOST_TEST(h.are_called(1));
 }
 
-BOOST_AUTO_TEST_CASE(a_wait_of_a_later_tick_in_the_same_pass_is_too)
+BOOST_AUTO_TEST_CASE(a_wait_of_a_later_tick_in_the_same_pass_is_completed_by_the_idle_thread)
 {
   hostages h;
   h.wheel.async_wait(1ms, h.blocker());
@@ -122,7 +122,7 @@ BOOST_AUTO_TEST_CASE(a_wait_of_a_later_tick_in_the_same_pass_is_too)
   BOOST_TEST(h.are_called(1));
 }
 
-BOOST_AUTO_TEST_CASE(a_wait_that_is_started_meanwhile_is_too)
+BOOST_AUTO_TEST_CASE(a_wait_that_is_started_meanwhile_is_completed_by_the_idle_thread)
 {
   hostages h;
   h.wheel.async_wait(0s, [&](error_code ec) {
@@ -133,7 +133,7 @@ BOOST_AUTO_TEST_CASE(a_wait_that_is_started_meanwhile_is_too)
   BOOST_TEST(h.are_called(2));
 }
 
-BOOST_AUTO_TEST_CASE(watchdogs_of_the_same_tick_are_too)
+BOOST_AUTO_TEST_CASE(watchdogs_of_the_same_tick_are_completed_by_the_idle_thread)
 {
   hostages h;
   wheel_watchdog first(h.wheel, 2ms);
@@ -144,7 +144,7 @@ BOOST_AUTO_TEST_CASE(watchdogs_of_the_same_tick_are_too)
   BOOST_TEST(h.are_called(1));
 }
 
-BOOST_AUTO_TEST_CASE(two_hundred_waits_are_too_wherever_the_blocking_one_is)
+BOOST_AUTO_TEST_CASE(two_hundred_waits_are_completed_wherever_the_blocking_one_is)
 {
   for (const int place : {0, 1, 63, 64, 100, 199}) {
     hostages h;
@@ -200,7 +200,7 @@ BOOST_AUTO_TEST_CASE(a_timer_cancelled_at_the_same_time_is_completed_by_the_idle
   BOOST_TEST(h.are_called(1));
 }
 
-BOOST_AUTO_TEST_CASE(two_hundred_waits_of_one_timer_that_was_cancelled_are_too)
+BOOST_AUTO_TEST_CASE(two_hundred_waits_of_one_cancelled_timer_are_completed_by_the_idle_thread)
 {
   hostages h;
   wheel_timer timer(h.wheel, 1h);
@@ -210,7 +210,7 @@ BOOST_AUTO_TEST_CASE(two_hundred_waits_of_one_timer_that_was_cancelled_are_too)
   BOOST_TEST(h.are_called(200));
 }
 
-BOOST_AUTO_TEST_CASE(waits_ended_by_cancel_all_are_too)
+BOOST_AUTO_TEST_CASE(waits_that_cancel_all_ends_are_completed_by_the_idle_thread)
 {
   hostages h;
   h.wheel.async_wait(1h, h.blocker());
@@ -219,7 +219,7 @@ BOOST_AUTO_TEST_CASE(waits_ended_by_cancel_all_are_too)
   BOOST_TEST(h.are_called(200));
 }
 
-BOOST_AUTO_TEST_CASE(waits_cancelled_while_the_handler_blocks_are_too)
+BOOST_AUTO_TEST_CASE(waits_cancelled_while_the_handler_blocks_are_completed_by_the_idle_thread)
 {
   hostages h;
   wheel_timer timer(h.wheel, 1h);
@@ -234,7 +234,7 @@ BOOST_AUTO_TEST_CASE(waits_cancelled_while_the_handler_blocks_are_too)
   BOOST_TEST(h.are_called(3));
 }
 
-BOOST_AUTO_TEST_CASE(waits_that_were_refused_are_too)
+BOOST_AUTO_TEST_CASE(waits_that_were_refused_are_completed_by_the_idle_thread)
 {
   hostages h(support::with_limit(1));
   h.wheel.async_wait(1h, [](error_code) {});
