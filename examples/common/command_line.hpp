@@ -16,19 +16,19 @@ namespace common {
 
 namespace po = boost::program_options;
 
-/// Refuses the values of an option that are out of range.
+/// Makes a check that refuses values out of range.
 template <class Number>
 auto in_range(std::string name, Number lowest, Number highest)
 {
   return [=](const Number& value) {
-    // Written so that NaN is refused too.
+    // Negated, so that it refuses NaN, too.
     if (!(value >= lowest && value <= highest))
       throw po::error(
         fmt::format("--{} must be within {} and {}, not {}", name, lowest, highest, value));
   };
 }
 
-/// An option with a default (what `target` holds) and a range; `unit` is shown by --help.
+/// An option with a range, whose default is the value of `target`. --help shows `unit`.
 template <class Number>
 po::typed_value<Number>* ranged(Number& target, std::string name, Number lowest, Number highest,
                                 const char* unit)
@@ -39,13 +39,13 @@ po::typed_value<Number>* ranged(Number& target, std::string name, Number lowest,
     ->notifier(in_range(std::move(name), lowest, highest));
 }
 
-/// False if the program was only asked for help, which is then printed. Throws po::error.
+/// Reads the command line. Prints the help and returns false if --help was given. Throws po::error.
 inline bool parse_command_line(int argc, char** argv, std::string_view intro,
                                po::options_description& options)
 {
   options.add_options()("help,h", "print this and exit");
   po::variables_map values;
-  // An abbreviation that works today would be ambiguous with the next option.
+  // No abbreviations: a new option could make them ambiguous.
   const int style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
   const po::positional_options_description none;
   po::store(

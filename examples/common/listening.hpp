@@ -15,7 +15,7 @@
 
 namespace common {
 
-/// Refuses an option's value that is not an IP address.
+/// Makes a check that refuses values which are not IP addresses.
 inline auto is_ip_address(std::string name)
 {
   return [=](const std::string& value) {
@@ -25,7 +25,7 @@ inline auto is_ip_address(std::string name)
   };
 }
 
-/// Adds --address and --port, with what these hold as defaults.
+/// Adds --address and --port, whose defaults are the values of the parameters.
 inline void add_listen_options(po::options_description& options, std::string& address, int& port)
 {
   auto add = options.add_options();
@@ -36,7 +36,7 @@ inline void add_listen_options(po::options_description& options, std::string& ad
   add("port", ranged(port, "port", 0, 65'535, "n"), "port to listen on; 0 chooses a free one");
 }
 
-/// Says that a server is ready. Flushed: who reads it through a pipe waits for it.
+/// Prints that a server is ready. Flushes, because scripts wait for the line through a pipe.
 inline void announce(std::string_view name, const boost::asio::ip::tcp::endpoint& where)
 {
   fmt::print("{}: listening on {}\n", name, fmt::streamed(where));

@@ -58,7 +58,7 @@ inline bool stderr_is_terminal()
 /// The resources that the process has used.
 struct usage {
   std::uint64_t cpu_us = 0;
-  std::uint64_t wakeups = 0;  // voluntary context switches: it slept, and was woken
+  std::uint64_t wakeups = 0;  // voluntary context switches
 };
 
 inline usage usage_so_far()

@@ -1,5 +1,5 @@
-// What a server has to survive: many connections at once, each of which wastes its time in one of
-// the known ways. Counts those that the server does not get rid of.
+// Attacks an HTTP server with many connections at once, each of which wastes the server's time in
+// one of the known ways. Counts the connections that the server does not drop.
 #include "../common/command_line.hpp"
 #include "../common/process.hpp"
 #include "../common/resolve.hpp"
@@ -32,10 +32,10 @@ using boost::system::error_code;
 using clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-/// What to do with what the server sends.
+/// What to do with the server's answer.
 enum class answers { read, sip, ignore };
 
-/// A way to waste a server's time. %% stands for the path.
+/// A way to waste a server's time. The path replaces %%.
 struct method {
   std::string_view name;
   std::string_view opening;  // said at once
@@ -87,13 +87,12 @@ public:
     });
     end_ = clock::now() + std::chrono::duration_cast<clock::duration>(
                             std::chrono::duration<double>(settings_.again));
-    // One after the other, since the server's backlog has an end. An attack that goes on and on
-    // has its rush later.
+    // One after the other, because the server's backlog is limited.
     for (int i = 0; i != settings_.connections; ++i) {
       error_code ec;
       tcp::socket socket = co_await connect(ec);
       if (ec == asio::error::connection_reset) {
-        // Where there is no place left, one may be dropped before it is known to be open.
+        // A full server may drop a connection before this side knows that it is open.
         ++refused_;
         socket.close(ec);
       } else if (ec) {
@@ -129,7 +128,7 @@ private:
   asio::awaitable<tcp::socket> connect(error_code& ec)
   {
     tcp::socket socket(context_, server_.protocol());
-    // Who does not read wants the server to have to keep the answer.
+    // A small buffer here, so that the server has to keep the answer that nobody reads.
     if (settings_.how->to_answers != answers::read)
       socket.set_option(tcp::socket::receive_buffer_size(4096));
     co_await socket.async_connect(server_, asio::redirect_error(asio::use_awaitable, ec));
@@ -150,7 +149,7 @@ private:
     }
   }
 
-  /// Keeps the server busy with a connection until it has enough of it.
+  /// Keeps the server busy with a connection until it drops that.
   asio::awaitable<void> hold(tcp::socket& socket)
   {
     const auto begin = clock::now();
@@ -174,7 +173,7 @@ private:
     lives_.push_back(clock::now() - begin);
   }
 
-  /// Until it is time for the next drip. The error is the end of the connection.
+  /// Waits until the next drip. Returns an error if the connection has ended.
   asio::awaitable<error_code> wait(tcp::socket& socket)
   {
     error_code ec;
@@ -196,7 +195,7 @@ private:
   const tcp::endpoint server_;
   std::string opening_;
   clock::time_point end_;
-  std::array<char, 16 * 1024> answer_;  // what anybody reads, and nobody looks at
+  std::array<char, 16 * 1024> answer_;  // is read, and thrown away
   std::vector<clock::duration> lives_;
   std::uint64_t survivors_ = 0, refused_ = 0;
 };
@@ -208,7 +207,7 @@ Opens connections to an HTTP server, and abuses every one of them until the serv
 Exit status: 0 if the server dropped them all in time, 1 if not, and 2 if an option is wrong.
 )";
 
-/// False if the program was only asked for help.
+/// Reads the options. False if --help was asked for.
 bool read_settings(int argc, char** argv, settings& s)
 {
   using common::ranged;

@@ -1,6 +1,6 @@
-// A load client for rpc_server: many connections, each with a heartbeat, thousands of calls a
-// second, and for every call a deadline on the timing wheel. Nearly all of them are cancelled; the
-// figures say what became of each. Or all of that on steady_timers; or both, one after the other.
+// A load client for rpc_server: many connections, each with a heartbeat, and thousands of calls a
+// second, each with a deadline on the timing wheel. Nearly all of these are cancelled; the figures
+// account for every one. --timer puts all timeouts on steady_timers instead.
 #include "client.hpp"
 #include "command_line.hpp"
 #include "connection.hpp"
@@ -47,7 +47,7 @@ struct settings {
   int compare_with = 0;  // port of a server to load with the other timer
 };
 
-/// One line that is rewritten on a terminal, and now and then a new one elsewhere.
+/// Rewrites one line on a terminal. Elsewhere it prints a new line every two seconds.
 class progress {
 public:
   explicit progress(std::string_view timer) : timer_(timer) {}
@@ -107,7 +107,7 @@ public:
     progress_.clear();
   }
 
-  /// Makes no more calls; run() still waits for those in flight.
+  /// Stops making calls. run() still waits for those in flight.
   void stop() { stopping_ = true; }
 
   /// After run().
@@ -123,7 +123,7 @@ public:
 
 private:
   static constexpr auto patience = 5s;  // for anything but the calls
-  static constexpr auto glance = 20ms;  // how often to see whether a phase is over
+  static constexpr auto glance = 20ms;  // how often to check whether a phase is over
 
   asio::awaitable<void> resolve()
   {
@@ -175,7 +175,7 @@ private:
   {
     for (int i = 0; i < settings_.connections && !stopping_; ++i) {
       const bool silent = i < settings_.silent;
-      // The server may know of the connection well before this process comes to know it.
+      // The server may accept the connection well before this process notices.
       const auto earliest_begin = clock::now();
       const auto c = clients_.emplace_back(co_await connect());
       ++tally_.connections;
@@ -189,7 +189,7 @@ private:
     connected_ = clock::now();
   }
 
-  /// Before `earliest_drop` the server has no reason to close the connection, and later none but
+  /// The server has no reason to close the connection before `earliest_drop`, and after it only
   /// silence.
   asio::awaitable<void> attend(std::shared_ptr<client> c, bool silent,
                                clock::time_point earliest_drop)
@@ -206,7 +206,7 @@ private:
     const auto end = start + seconds(settings_.duration);
     const bool any = settings_.rate > 0 && tally_.silent < clients_.size();
     std::exponential_distribution<double> gap(any ? settings_.rate : 1);
-    // From one due time to the next, so that a late wake-up does not lower the rate.
+    // Counts from the last due time, so that a late wake-up does not lower the rate.
     auto due = any ? start + seconds(gap(random_)) : end;
     while (!stopping_ && clock::now() < end &&
            tally_.idle_drops + tally_.lost < tally_.connections) {
@@ -219,7 +219,7 @@ private:
     results_.calling = clock::now() - start;
   }
 
-  /// Through any of the connections that are not silent.
+  /// Calls through a random connection that is not silent.
   asio::awaitable<void> make_call()
   {
     std::uniform_int_distribution<std::size_t> any(tally_.silent, clients_.size() - 1);
@@ -245,11 +245,11 @@ private:
       timers_.timeout_after(allowed, asio::redirect_error(asio::use_awaitable, ec)));
 
     const auto lateness = clock::now() - deadline;
-    // Nothing but the deadline aborts a call.
+    // Only the deadline aborts a call.
     const bool expired = ec == asio::error::timed_out || ec == asio::error::operation_aborted;
     if (expired || lateness >= 0ms) {
-      // After a pause of this process the answer, or the end of the connection, may be here before
-      // the deadline is looked at; the clock decides.
+      // After a pause of this process the loop may see the answer, or the end of the connection,
+      // before the deadline. The clock decides.
       if (!ec) ++tally_.late_answers;
       if (lateness < 0ms) ++tally_.early_deadlines;
       ++tally_.timed_out;
@@ -264,7 +264,7 @@ private:
     }
   }
 
-  /// What a stalled call has to wait for: well past its deadline.
+  /// How long the server delays a stalled call: well past its deadline.
   std::chrono::milliseconds stall() const
   {
     return std::chrono::milliseconds(settings_.deadline + settings_.deadline / 2 + 20);
@@ -306,8 +306,8 @@ private:
   const Timers timers_;
   typename Timers::timer pause_;
   const usage used_before_ = usage_so_far();
-  std::vector<tcp::endpoint> endpoints_;          // after the first connection, the one that worked
-  std::shared_ptr<client> control_;               // makes no calls and is not counted
+  std::vector<tcp::endpoint> endpoints_;  // after the first connection, only the one that worked
+  std::shared_ptr<client> control_;       // makes no calls and is not counted
   std::vector<std::shared_ptr<client>> clients_;  // the silent ones first
   std::mt19937_64 random_;
   double owed_stalls_ = 0;  // the share is exact, not random
@@ -327,7 +327,7 @@ The exit status is 1 if the figures do not add up or the server misbehaved, and 
 wrong.
 )";
 
-/// False if the program was only asked for help.
+/// Reads the options. False if --help was asked for.
 bool read_settings(int argc, char** argv, settings& s)
 {
   po::options_description options("Options", 100);
@@ -361,7 +361,7 @@ bool read_settings(int argc, char** argv, settings& s)
   return true;
 }
 
-/// False if something was wrong, which is then said.
+/// Prints the results and every error. False if there was one.
 bool report(const settings& s, const std::vector<results>& runs)
 {
   fmt::print(

@@ -32,7 +32,7 @@ std::string readable(double seconds)
   return fmt::format("{:.1f} h", seconds / 3600);
 }
 
-/// What a real server would see of this load.
+/// Prints what this load would cost a real server.
 void print_load(const results& r)
 {
   const figures& f = r.total();

@@ -1,5 +1,5 @@
-// How large a wheel has to be, and what it costs, before there is a server: a fleet of up to ten
-// million connections for up to a day, in the wheel's virtual time and on one processor.
+// Shows how large a wheel must be, and what it costs, before there is a server. It simulates up to
+// ten million connections for up to a day, in the wheel's virtual time and on one processor.
 #include "../common/command_line.hpp"
 #include "../common/process.hpp"
 #include "fleet.hpp"
@@ -32,7 +32,7 @@ double processor_seconds()
   return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
 }
 
-/// A bar on a terminal, a line for every tenth elsewhere.
+/// Shows a bar on a terminal, and elsewhere a line for every tenth.
 class progress {
 public:
   void show(double share, const figures& f)
@@ -128,7 +128,7 @@ Ctrl-C ends the simulation early and reports what was simulated until then.
 The exit status is 1 if the figures do not add up, and 2 if an option is wrong.
 )";
 
-/// False if the program was only asked for help.
+/// Reads the options. False if --help was asked for.
 bool read_settings(int argc, char** argv, settings& s, std::string& json)
 {
   double tick = 1;

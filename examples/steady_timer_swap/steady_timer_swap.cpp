@@ -1,5 +1,5 @@
-// What Asio's documentation does with a steady_timer, done with it and with a wheel_timer: the same
-// templates, and another type. Prints what that changes, and what it does not.
+// Does what Asio's documentation does with a steady_timer, once with that and once with a
+// wheel_timer: the same templates with another type. Prints what changes, and what does not.
 #include "../common/command_line.hpp"
 #include "../common/process.hpp"
 #include "idioms.hpp"
@@ -31,7 +31,7 @@ struct outcome : observations {
   common::usage used;
 };
 
-/// Thrown when the user wants no more: what was running, and what had come of it.
+/// Thrown on SIGINT and SIGTERM: what was running, and its results so far.
 struct interrupted {
   std::string what;
 };
@@ -75,7 +75,7 @@ std::string lateness(outcome& o, double share)
   return fmt::format("{:.3f} ms", std::chrono::duration<double, std::milli>(*nth).count());
 }
 
-/// False if something was not the same that has to be.
+/// Prints both results. False if they differ where they must not.
 bool print(const char* name, int n, outcome steady, outcome wheel)
 {
   const auto row = [](std::string_view what, const std::string& s, const std::string& w,
@@ -101,7 +101,7 @@ bool print(const char* name, int n, outcome steady, outcome wheel)
   return steady.counts == wheel.counts;
 }
 
-/// The same with both types of timer. False if something was wrong.
+/// Runs an idiom with both types of timer. False if the results differ where they must not.
 template <template <class> class Idiom>
 bool compare(const settings& s)
 {

@@ -1,5 +1,5 @@
-// A TCP proxy that gives up on an upstream that does not answer and on connections that nobody
-// uses. --timer says what keeps its time, so that the cost of that can be seen.
+// A TCP proxy that gives up on an upstream that does not answer, and on connections that nobody
+// uses. --timer chooses the kind of timers, to show what they cost.
 #include "../common/command_line.hpp"
 #include "../common/listening.hpp"
 #include "../common/process.hpp"
@@ -62,7 +62,7 @@ asio::awaitable<void> accept(tcp::acceptor& acceptor, surroundings<Timers>& shar
     if (!ec) {
       std::make_shared<session<Timers>>(std::move(client), shared)->start();
     } else if (ec != asio::error::connection_aborted) {
-      // Most often there are too many open files. The clients that knock stay in the backlog.
+      // Mostly there are too many open files. New clients stay in the backlog meanwhile.
       fmt::print(stderr, "tcp_proxy: cannot accept: {}; trying again\n", ec.message());
       typename Timers::timer pause(acceptor.get_executor(), 200ms);
       co_await pause.async_wait(no_throw);
@@ -79,7 +79,7 @@ void report(const figures& f)
     static_cast<double>(std::clock()) / CLOCKS_PER_SEC);
 }
 
-/// Until SIGINT or SIGTERM.
+/// Serves until SIGINT or SIGTERM.
 template <class Timers>
 void run(const settings& s)
 {
@@ -114,7 +114,7 @@ Once it listens it prints a line that ends with ADDRESS:PORT. Ctrl-C closes ever
 the program and prints figures.
 )";
 
-/// False if the program was only asked for help.
+/// Reads the options. False if --help was asked for.
 bool read_settings(int argc, char** argv, settings& s)
 {
   po::options_description options("Options", 100);
@@ -139,7 +139,7 @@ bool read_settings(int argc, char** argv, settings& s)
   return true;
 }
 
-/// The proxy on the timers that are asked for.
+/// Runs the proxy on the chosen timers.
 void run_as_set(const settings& s)
 {
   if (s.timer == "none") return run<no_timers>(s);
