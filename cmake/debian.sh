@@ -4,7 +4,7 @@
 
 build_packages=(g++ cmake ninja-build libboost1.81-dev libboost-test1.81-dev
   libboost-program-options1.81-dev libfmt-dev pkg-config)
-# What the examples are checked against: real servers, real load.
+# Real servers and real load for the checks of the examples.
 peer_packages=(redis-server wrk nginx-light curl python3)
 clang_packages=(clang-16 libclang-rt-16-dev)
 check_packages=(git clang-format-14 clang-tidy-16 doxygen python3-minimal "${build_packages[@]}")
@@ -38,11 +38,11 @@ show_progress() {
   ((count == 0)) || printf '   %s packages set up\n' "$count"
 }
 
-# install_packages <package>...: asks nothing, and leaves apt alone if all are there.
+# install_packages <package>...: asks nothing, and does not call apt if all are installed.
 install_packages() {
   local package missing=() as_root=()
   if ! command -v apt-get >/dev/null; then
-    say "this is no Debian: taking it that you have what these packages hold: $*"
+    say "this is no Debian, so nothing is installed. Needed is what these packages hold: $*"
     return
   fi
   for package in "$@"; do
@@ -58,7 +58,7 @@ install_packages() {
   fi
   as_root+=(env DEBIAN_FRONTEND=noninteractive)
   say "installing with apt-get: ${missing[*]}"
-  # A broken third-party source must not stand in the way of Debian's own packages.
+  # Debian's own packages install even if a third-party source is broken.
   "${as_root[@]}" apt-get update -q </dev/null | show_progress || say "apt-get update failed, trying without"
   "${as_root[@]}" apt-get install -y -q --no-install-recommends \
     -o Dpkg::Use-Pty=0 -o APT::Color=0 "${missing[@]}" </dev/null | show_progress ||

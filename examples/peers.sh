@@ -15,7 +15,7 @@ fail() {
   exit 1
 }
 
-# needs <program>...: fails, naming what is missing and cannot be tested with.
+# needs <program>...: fails, and names the missing program.
 needs() {
   local program
   for program in "$@"; do
@@ -28,7 +28,7 @@ needs() {
 start() {
   local name=$1
   shift
-  : >"$work/$name.log" # what one of the same name said before is not its word
+  : >"$work/$name.log" # drops the output of an earlier one of that name
   setsid setpriv --pdeathsig KILL "$@" </dev/null >"$work/$name.log" 2>&1 &
   started=$!
   peers+=("$started")
@@ -48,7 +48,7 @@ stop() {
   fail "process $1 does not stop on SIGTERM"
 }
 
-# port_of <name> <process>: waits until the log names the port listened on, as 127.0.0.1:port.
+# port_of <name> <process>: waits until the log names the port, as 127.0.0.1:port; prints it.
 port_of() {
   local tries
   for ((tries = 0; tries < 100; ++tries)); do
@@ -62,8 +62,8 @@ port_of() {
   fail "$1 did not start"
 }
 
-# free_port: one that nobody listens on, for peers that cannot choose their own. It is below those
-# that the system gives to connections.
+# free_port: prints a port that nobody listens on, for peers that cannot choose their own. It is below
+# the ports that the system gives to connections.
 free_port() {
   local port
   while true; do

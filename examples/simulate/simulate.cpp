@@ -116,11 +116,11 @@ an hour takes as long as there is something to do in it.
 
 How to read the result, and what to turn:
   tick    deadlines are rounded up to it. A longer one costs fewer wake-ups, and lateness: half of
-          it on average. It should be as long as the protocol can bear, and longer than it takes to
-          work off what is due in one.
-  slots   of the finest wheel. A wait that is more than tick * slots away is moved to a finer level
-          once before it is due, and beyond tick * slots * slots / 4 twice; what is cancelled before
-          is not. More slots take more memory and save such moves.
+          it on average. Make it as long as the protocol can bear, and longer than the time that it
+          takes to complete what is due in one tick.
+  slots   of the finest level. A wait that is more than tick * slots away moves to a finer level once
+          before it is due, and beyond tick * slots * slots / 4 twice, unless it is cancelled before.
+          More slots take more memory and save such moves.
   shards  keep threads that start waits out of each other's way. The simulation has one thread, so
           it shows only what more shards cost.
 

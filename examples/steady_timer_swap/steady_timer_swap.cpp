@@ -114,12 +114,12 @@ constexpr std::string_view intro =
   R"(Usage: steady_timer_swap [option...]
 
 Does three things that Asio's documentation does with a steady_timer, with it and with a
-wheel_timer. The exit status is 1 if what came of it is not the same. Ctrl-C ends it and prints what
-it had until then.
+wheel_timer. The exit status is 1 if their results differ. Ctrl-C ends it and prints the results until
+then.
 
-What never changes: the code, but for the name of the type; what completes, with which result, in
-which order. What does: a wheel_timer expires at the next tick of its wheel, half of one later on
-average; all that expires in a tick costs one wake-up; and a wait costs less to start and cancel.
+Both run the same code and complete the same operations, with the same results in the same order. But
+a wheel_timer expires at the next tick of its wheel, half a tick later on average; all timers of a
+tick cost one wake-up; and a wait costs less to start and cancel.
 )";
 
 }  // namespace

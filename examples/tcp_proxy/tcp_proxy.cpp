@@ -109,7 +109,7 @@ constexpr std::string_view intro =
   R"(Usage: tcp_proxy [option...]
 
 Carries each connection to the upstream, and closes it when the upstream does not accept it in time,
-when neither side says anything for the idle timeout, or when one side takes nothing for that long.
+when both sides are silent for the idle timeout, or when one side takes nothing for that long.
 Once it listens it prints a line that ends with ADDRESS:PORT. Ctrl-C closes every connection, ends
 the program and prints figures.
 )";
@@ -127,7 +127,7 @@ bool read_settings(int argc, char** argv, settings& s)
   add("connect-timeout", ranged(s.connect_timeout, "connect-timeout", 1, 3'600'000, "ms"),
       "how long the upstream may take to accept a connection");
   add("idle-timeout", ranged(s.idle_timeout, "idle-timeout", 1, 86'400'000, "ms"),
-      "how long a connection may be silent, or a side take nothing of what there is for it");
+      "how long a connection may be silent, or a side take none of its waiting bytes");
   add("timer", po::value(&s.timer)->default_value(s.timer)->value_name("name"),
       "what keeps the time: wheel, steady (asio::steady_timer), or none: no timeouts");
   add("rearm", po::bool_switch(&s.rearm),
