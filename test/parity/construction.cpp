@@ -16,7 +16,7 @@ using support::both_timers;
 
 namespace {
 
-/// True if an expiry set between `before` and now, `delay` ahead, may read so.
+/// Whether `expiry` may have been set, `delay` ahead, between `before` and now.
 bool is_ahead_by(steady_clock::time_point expiry, steady_clock::duration delay,
                  steady_clock::time_point before)
 {
