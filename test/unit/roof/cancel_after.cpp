@@ -1,4 +1,4 @@
-// cancel_after and cancel_at: when an operation is cancelled, how, and what comes of its result.
+// cancel_after and cancel_at: when and how an operation is cancelled, and what its result is.
 #include <boost/asio/bind_allocator.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/bind_executor.hpp>
@@ -227,7 +227,7 @@ BOOST_AUTO_TEST_CASE(takes_no_hop_of_its_own)
     }
   };
   asio::post(c.context, chain{c.context, 100});
-  // The first deadline moves the driver's wake-up, and the last one's end moves it back.
+  // The first deadline moves the driver's wake-up, and the end of the last one moves it back.
   BOOST_TEST(c.context.poll() <= 101U + 10U);
   BOOST_TEST(c.wheel.stats().started == 101U);
 }
@@ -276,7 +276,7 @@ BOOST_AUTO_TEST_CASE(is_one_allocation_which_is_free_before_the_handler)
     timer.async_wait(
       cancel_after(delay, asio::bind_allocator(support::booking_allocator<void>(books),
                                                [&](error_code) { held = books.outstanding; })));
-    // One is the timer's own.
+    // One wait is the timer's own.
     BOOST_TEST(books.taken == 2U);
     support::run_to_end(c.context);
     BOOST_TEST(held.value() == 0U);

@@ -1,4 +1,4 @@
-// Making a context's wheel, and finding it from whatever belongs to the context.
+// Makes a context's wheel, and finds it from everything that belongs to the context.
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/io_context.hpp>
