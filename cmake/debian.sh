@@ -4,7 +4,7 @@
 
 build_packages=(g++ cmake ninja-build libboost1.81-dev libboost-test1.81-dev
   libboost-program-options1.81-dev libfmt-dev pkg-config)
-# Real servers and real load for the checks of the examples.
+# What the examples are checked against: real servers, real load.
 peer_packages=(redis-server wrk nginx-light curl python3)
 clang_packages=(clang-16 libclang-rt-16-dev)
 check_packages=(git clang-format-14 clang-tidy-16 doxygen python3-minimal "${build_packages[@]}")

@@ -40,16 +40,17 @@ po::typed_value<Number>* ranged(Number& target, std::string name, Number lowest,
 }
 
 /// Reads the command line. Prints the help and returns false if --help was given. Throws po::error.
+/// `unnamed` names the options that may be given without their names.
 inline bool parse_command_line(int argc, char** argv, std::string_view intro,
-                               po::options_description& options)
+                               po::options_description& options,
+                               const po::positional_options_description& unnamed = {})
 {
   options.add_options()("help,h", "print this and exit");
   po::variables_map values;
   // No abbreviations: a new option could make them ambiguous.
   const int style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
-  const po::positional_options_description none;
   po::store(
-    po::command_line_parser(argc, argv).options(options).positional(none).style(style).run(),
+    po::command_line_parser(argc, argv).options(options).positional(unnamed).style(style).run(),
     values);
   if (values.contains("help")) {
     std::ostringstream text;

@@ -23,10 +23,10 @@
 namespace rpc {
 
 enum class kind : std::uint8_t {
-  call = 1,     // client: 4 bytes, the ms by which to delay the answer; then the text to echo
+  call = 1,     // client: 4 bytes, how many ms to hold the answer back; the rest is to be echoed
   stats_query,  // client: a call for server_figures
-  answer,       // server: the text, or the figures
-  ping,         // client: are you there?
+  answer,       // server: what was to be echoed, or asked for
+  ping,         // client: I am here, are you?
   pong          // server: yes
 };
 

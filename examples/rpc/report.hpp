@@ -235,7 +235,7 @@ private:
   {
     hope(s.connections == c.connections, "{} connections were opened, but the server accepted {}",
          c.connections, s.connections);
-    // A call without an answer may still be on its way to the server.
+    // Until its answer is there, a call may still be on the way to the server.
     const bool all_in = c.every_answer_is_in();
     expect(all_in ? s.calls == c.calls : s.calls <= c.calls,
            "{} calls were made, but the server received {}", c.calls, s.calls);
@@ -244,7 +244,7 @@ private:
     const std::uint64_t answers = c.all_answers();
     expect(all_in ? s.answers == answers : s.answers >= answers,
            "{} answers came, but the server sent {}", answers, s.answers);
-    // The last ping may have come after the query for the server's figures.
+    // A ping may have followed the question for the server's figures.
     expect(s.heartbeats + 1 >= c.heartbeats,
            "{} heartbeats were answered, but the server answered {}", c.heartbeats, s.heartbeats);
     // The server may drop a silent connection at the moment at which the client closes it.

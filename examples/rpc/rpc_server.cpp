@@ -1,7 +1,7 @@
 // An RPC server that echoes. All of its timeouts are on one timing wheel, or, for comparison, on
 // steady_timers.
 //
-// Each connection has a watchdog, which every frame touches: a clock read and a store. A call that
+// A connection has a watchdog, which every frame touches: a clock read and a store. A call that
 // asks to be stalled is a task in the connection's scheduler.
 #include "command_line.hpp"
 #include "connection.hpp"
@@ -148,7 +148,7 @@ private:
     server_.count(&server_figures::calls);
     if (call.stall == 0ms) return answer(id, call.text);
 
-    // Ends the scheduler, too: no call outlives the session.
+    // Its end is the scheduler's, too: no call outlives the session.
     auto end = [weak = this->weak_from_this(), id, text = std::string(call.text)] {
       const auto self = weak.lock();
       if (!self) return;
@@ -166,7 +166,7 @@ private:
     connection_->send(kind::answer, id, text);
   }
 
-  /// Closes the connection when nothing has come for the idle timeout.
+  /// Closes the connection when nothing came for the idle timeout.
   asio::awaitable<void> watch()
   {
     error_code cancelled;

@@ -28,14 +28,14 @@ namespace asio_wheel {
 /// @param token  any completion token, even one with a deadline of its own; by default that of the
 ///               operation's executor, or asio::deferred.
 /// Signature: the operation's. Any number of signatures and arguments.
-/// Errors: the operation's. If the wheel refuses the deadline (`wheel_options::max_pending`, or no
-///   memory), the operation is cancelled, and operation_aborted becomes
-///   wheel_errc::too_many_pending if the signature begins with an error_code.
-/// Executor: the handler runs where the operation calls it. The cancellation is dispatched to the
-///   handler's associated executor, or else to the operation's, or the wheel's. As always with
-///   Asio, that must be a strand if several threads run the context and the operation is a composed
-///   one.
-/// Cancellation: a cancellation by the handler's slot is passed on unchanged. wheel.cancel_all()
+/// Errors: the operation's. If it is cancelled because the wheel refused the deadline
+///   (`wheel_options::max_pending`, or no memory), operation_aborted becomes
+///   wheel_errc::too_many_pending, where the signature has an error_code first.
+/// Executor: the handler runs where the operation calls it; the cancellation is dispatched to the
+///   handler's associated executor, or else to the operation's, or the wheel's. As with all of
+///   Asio, that has to be a strand if several threads run the context and the operation is a
+///   composed one.
+/// Cancellation: what comes by the handler's slot is passed on unchanged. wheel.cancel_all()
 ///   cancels the operation.
 /// Thread safety: as the operation. Its completion, its deadline and a cancellation by the slot
 ///   may meet on different threads.

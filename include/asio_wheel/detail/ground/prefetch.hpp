@@ -1,10 +1,10 @@
-// L0 ground: fetches memory ahead of its use.
+// L0 ground: asking for memory ahead of its use.
 #pragma once
 
 namespace asio_wheel::detail {
 
-/// Tells the processor that `*p` will be read and written soon. Never faults, whatever `p` is. Does
-/// nothing if the compiler has no such hint.
+/// A hint that `*p` is about to be read and written. Never faults, whatever `p` is; does nothing
+/// where the compiler has no such hint.
 inline void prefetch([[maybe_unused]] const void* p) noexcept
 {
 #if defined(__GNUC__)

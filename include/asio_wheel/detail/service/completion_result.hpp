@@ -34,7 +34,7 @@ inline constexpr bool begins_with_error<std::tuple<error_code, Rest...>> = true;
 template <class Signature>
 concept reports_error = begins_with_error<signature_values_t<Signature>>;
 
-/// Calls a handler. If there is a `verdict`, it replaces operation_aborted as the first argument.
+/// Calls a handler, with `verdict` in the place of operation_aborted, if there is one.
 template <class Handler, class... Args>
 void call_with_verdict(const error_code& verdict, Handler&& handler, Args&&... args)
 {
