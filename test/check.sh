@@ -31,6 +31,7 @@ check_reference() {
   while read -r header; do
     grep -q "include/$header" doc/Doxyfile || fail "doc/Doxyfile does not list $header"
   done < <(sed -n 's/^#include <\(.*\)>$/\1/p' include/asio_wheel.hpp)
+  mkdir -p build
   doxygen doc/Doxyfile
 }
 

@@ -258,7 +258,7 @@ private:
     model_.insert(e, when);
   }
 
-  /// More entries than a chunk holds.
+  /// More than a chunk holds.
   void insert_many(operands& o)
   {
     const tick first = ahead(o);

@@ -1,4 +1,4 @@
-// L2 service: the context's executor as the driver's strand sees it.
+// L2 service: the context's executor as the driver's strand is to see it.
 #pragma once
 
 #include <asio_wheel/detail/service/native_executor.hpp>
@@ -15,10 +15,10 @@
 
 namespace asio_wheel::detail {
 
-/// Posts to the context from reserved memory.
+/// Posts to the context from memory that is set aside.
 ///
-/// A strand that gets no memory to post itself never runs again. On this executor it always gets
-/// it, so that a cancel completes even if the process is out of memory.
+/// A strand that cannot have memory for its own function, behind those it was given, never runs
+/// again. On this executor it always can, so that even a cancel in need of memory is seen through.
 class posting_executor {
 public:
   posting_executor(const native_executor& native, asio::execution_context& context,
