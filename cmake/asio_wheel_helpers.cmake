@@ -1,6 +1,6 @@
 # Functions shared by the library, its tests, examples and benchmarks.
 
-# Warnings are for whoever works on this project, not for those who build it as a part of theirs.
+# Warnings are for work on this project, not for projects that add it as a subdirectory.
 function(asio_wheel_set_warnings target)
   if(NOT PROJECT_IS_TOP_LEVEL)
     return()

@@ -22,11 +22,27 @@ is_installed() {
   [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) == installed ]]
 }
 
-# install_packages <package>...: asks nothing, and leaves apt alone if all are there.
+# show_progress: apt-get's output in short. On a terminal it is one line, which changes.
+show_progress() {
+  local line count=0
+  while IFS= read -r line; do
+    case $line in
+      'Need to get '* | 'Fetched '*) printf '   %s\n' "$line" ;;
+      Get:* | Unpacking* | 'Setting up'*)
+        [[ $line != 'Setting up'* ]] || ((++count))
+        [[ ! -t 1 ]] || printf '   %.76s\e[K\r' "$line"
+        ;;
+    esac
+  done
+  [[ ! -t 1 ]] || printf '\e[K'
+  ((count == 0)) || printf '   %s packages set up\n' "$count"
+}
+
+# install_packages <package>...: asks nothing, and does not call apt if all are installed.
 install_packages() {
   local package missing=() as_root=()
   if ! command -v apt-get >/dev/null; then
-    say "this is no Debian: taking it that you have what these packages hold: $*"
+    say "this is no Debian, so nothing is installed. Needed is what these packages hold: $*"
     return
   fi
   for package in "$@"; do
@@ -42,10 +58,10 @@ install_packages() {
   fi
   as_root+=(env DEBIAN_FRONTEND=noninteractive)
   say "installing with apt-get: ${missing[*]}"
-  # A broken third-party source must not stand in the way of Debian's own packages.
-  "${as_root[@]}" apt-get update -qq </dev/null || say "apt-get update failed, trying without"
-  "${as_root[@]}" apt-get install -y -qq --no-install-recommends \
-    -o Dpkg::Use-Pty=0 -o APT::Color=0 "${missing[@]}" </dev/null >/dev/null ||
+  # Debian's own packages install even if a third-party source is broken.
+  "${as_root[@]}" apt-get update -q </dev/null | show_progress || say "apt-get update failed, trying without"
+  "${as_root[@]}" apt-get install -y -q --no-install-recommends \
+    -o Dpkg::Use-Pty=0 -o APT::Color=0 "${missing[@]}" </dev/null | show_progress ||
     fail "apt-get could not install: ${missing[*]}"
 }
 

@@ -1,7 +1,7 @@
-// The program of the README, grown: one wait on a timing wheel, and three ways to learn that it is
-// over. If it was cancelled, as by Ctrl-C, the callback is told by its argument, and the future and
-// the coroutine by an exception.
-#include "rpc/command_line.hpp"
+// Waits three times on a timing wheel: with a callback, a future and a coroutine. Ctrl-C cancels
+// the waits: the callback gets an error as its argument, the future and the coroutine get an
+// exception.
+#include "common/command_line.hpp"
 
 #include <fmt/format.h>
 #include <asio_wheel.hpp>
@@ -22,7 +22,7 @@ using boost::system::error_code;
 using boost::system::system_error;
 using std::chrono::milliseconds;
 
-/// The callback is called by a thread that runs the context.
+/// A thread that runs the context calls the callback.
 void use_callback(wheel_timer_service& wheel, milliseconds delay)
 {
   wheel.async_wait(delay, [delay](error_code ec) {
@@ -69,7 +69,7 @@ void run(milliseconds delay)
   signals.async_wait([&](error_code ec, int) {
     if (!ec) wheel.cancel_all();
   });
-  // Waits of one thread end in the order of their deadlines: this is the last.
+  // Waits that one thread started end in the order of their deadlines, so this one is the last.
   asio::co_spawn(context, use_coroutine(wheel, delay),
                  [&](std::exception_ptr) { signals.cancel(); });
   context.run();
@@ -85,12 +85,12 @@ Waits three times at once: with a callback, a future and a coroutine. Ctrl-C can
 
 int main(int argc, char** argv)
 {
-  return rpc::run_program("first_timer", [&] {
+  return common::run_program("first_timer", [&] {
     int delay = 250;
-    rpc::po::options_description options("Options", 100);
-    options.add_options()("delay", rpc::ranged(delay, "delay", 0, 3'600'000, "ms"),
+    common::po::options_description options("Options", 100);
+    options.add_options()("delay", common::ranged(delay, "delay", 0, 3'600'000, "ms"),
                           "how long to wait");
-    if (rpc::parse_command_line(argc, argv, intro, options)) run(milliseconds(delay));
+    if (common::parse_command_line(argc, argv, intro, options)) run(milliseconds(delay));
     return EXIT_SUCCESS;
   });
 }

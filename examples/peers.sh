@@ -15,7 +15,7 @@ fail() {
   exit 1
 }
 
-# needs <program>...: fails, naming what is missing and cannot be tested with.
+# needs <program>...: fails, and names the missing program.
 needs() {
   local program
   for program in "$@"; do
@@ -23,12 +23,13 @@ needs() {
   done
 }
 
-# start <name> <command...>: in the background, output in $work/<name>.log; its process is $started.
+# start <name> <program...>: in the background, output in $work/<name>.log; its process is $started.
+# It has a process group of its own, and the kernel kills it when this shell goes, whatever ends that.
 start() {
   local name=$1
   shift
-  : >"$work/$name.log" # what one of the same name said before is not its word
-  "$@" </dev/null >"$work/$name.log" 2>&1 &
+  : >"$work/$name.log" # drops the output of an earlier one of that name
+  setsid setpriv --pdeathsig KILL "$@" </dev/null >"$work/$name.log" 2>&1 &
   started=$!
   peers+=("$started")
 }
@@ -47,7 +48,7 @@ stop() {
   fail "process $1 does not stop on SIGTERM"
 }
 
-# port_of <name> <process>: waits until the log names the port listened on, as 127.0.0.1:port.
+# port_of <name> <process>: waits until the log names the port, as 127.0.0.1:port; prints it.
 port_of() {
   local tries
   for ((tries = 0; tries < 100; ++tries)); do
@@ -61,8 +62,8 @@ port_of() {
   fail "$1 did not start"
 }
 
-# free_port: one that nobody listens on, for peers that cannot choose their own. It is below those
-# that the system gives to connections.
+# free_port: prints a port that nobody listens on, for peers that cannot choose their own. It is below
+# the ports that the system gives to connections.
 free_port() {
   local port
   while true; do
@@ -85,8 +86,12 @@ wait_for_port() {
 clean_up() {
   local peer
   for peer in "${peers[@]}"; do
-    kill -KILL "$peer" 2>/dev/null || true
+    # With what it has started itself.
+    { kill -KILL -- "-$peer" && wait "$peer"; } 2>/dev/null || true
   done
   rm -rf "$work"
 }
 trap clean_up EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM

@@ -6,7 +6,7 @@ source cmake/debian.sh
 
 usage() {
   cat <<'END'
-Usage: examples/run_rpc.sh [--timer=wheel|steady | --compare] [client option...]
+Usage: examples/run_rpc.sh [--timer wheel|steady | --compare] [client option...]
 
 Installs the packages that are missing (Debian 12; with sudo unless you are root; asks nothing),
 builds rpc_server and rpc_client, starts the server on a free port of 127.0.0.1 and the client
@@ -21,14 +21,18 @@ END
 
 timers=(wheel)
 options=()
-for argument in "$@"; do
-  case $argument in
+client_help=0
+while (($#)); do
+  case $1 in
     -h | --help) usage; exit ;;
-    --client-help) set -- --help ;;
+    --client-help) client_help=1 ;;
     --compare) timers=(wheel steady) ;;
-    --timer=*) timers=("${argument#--timer=}") ;;
-    *) options+=("$argument") ;;
+    --timer) set -- "--timer=${2:-}" "${@:3}"; continue ;;
+    --timer=wheel | --timer=steady) timers=("${1#--timer=}") ;;
+    --timer=*) fail "--timer must be wheel or steady, not '${1#--timer=}'" ;;
+    *) options+=("$1") ;;
   esac
+  shift
 done
 
 install_packages "${build_packages[@]}"
@@ -36,7 +40,7 @@ say "building rpc_server and rpc_client"
 cmake --preset release </dev/null
 cmake --build --preset release --target rpc_server rpc_client --parallel "$(build_jobs)" </dev/null
 programs=build/release/examples
-if [[ ${1:-} == --help ]]; then
+if ((client_help)); then
   exec "$programs/rpc_client" --help
 fi
 

@@ -1,4 +1,4 @@
-// L2 service: checking and rounding the options.
+// L2 service: checks and rounds the options.
 #include <asio_wheel/wheel_options.hpp>
 
 #include <fmt/chrono.h>

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The library with every compiler, standard and switch that users have; see --help.
+# Compiles the library with every compiler, standard and switch that users have; see --help.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source cmake/debian.sh
@@ -14,9 +14,9 @@ then, in build/builds and with warnings as errors:
   - compiles the library and test/builds/everything.cpp, a program that uses all of it, with g++ and
     clang++-16, as C++20 and C++23, with Debian's hardening, _FORTIFY_SOURCE=3, _GLIBCXX_ASSERTIONS
     and Asio's switches, as a static and as a shared library, and runs the program.
-Says what is wrong with each that fails, and then exits with status 1.
-ASIO_WHEEL_ASIO_INCLUDE_DIR=<folder with boost/asio>: all that with another Asio than the one that
-comes with Boost. JOBS=n limits the compilers.
+Prints the errors of each check that fails, and then exits with status 1.
+ASIO_WHEEL_ASIO_INCLUDE_DIR=<folder with boost/asio>: uses that Asio instead of the one that comes
+with Boost. JOBS=n limits the compilers.
 END
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks all that can be told without a build; see --help.
+# Runs the checks that need no build; see --help.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source cmake/debian.sh
@@ -11,8 +11,8 @@ Usage: test/check.sh [check...]
 Installs the packages that are missing (Debian 12; with sudo unless you are root; asks nothing),
 then checks, without a check named all of them:
 
-  format     the sources are as clang-format leaves them
-  pictures   those of the guide are as doc/pictures.py draws them
+  format     the sources are formatted by clang-format
+  pictures   the guide's pictures are those that doc/pictures.py draws
   reference  Doxygen has nothing to say about the comments on public names
   tidy       clang-tidy finds nothing in src and the headers
 END

@@ -1,5 +1,5 @@
-// main() of every test program. By hand, because BOOST_TEST_MODULE does not go with a precompiled
-// <boost/test/unit_test.hpp>.
+// main() of every test program. Written out, because BOOST_TEST_MODULE does not work with a
+// precompiled <boost/test/unit_test.hpp>.
 #include <boost/test/unit_test.hpp>
 
 int main(int argc, char* argv[])

@@ -10,7 +10,7 @@ Usage: test/run.sh [preset...] [-Dname=value...]
 
 Installs the packages that are missing (Debian 12; with sudo unless you are root; asks nothing),
 then configures, builds and tests each preset: dev, release, asan-ubsan, tsan, clang-16.
-Without a preset: release. What starts with -D goes to CMake. JOBS=n limits the compilers.
+Without a preset: release. Options that begin with -D go to CMake. JOBS=n limits the compilers.
 END
 }
 

@@ -1,6 +1,8 @@
-// What a server has to survive: many connections at once, each of which wastes its time in one of
-// the known ways. Counts those that the server does not get rid of.
-#include "../rpc/command_line.hpp"
+// Attacks an HTTP server with many connections at once, each of which wastes the server's time in
+// one of the known ways. Counts the connections that the server does not drop.
+#include "../common/command_line.hpp"
+#include "../common/process.hpp"
+#include "../common/resolve.hpp"
 
 #include <fmt/format.h>
 #include <asio_wheel.hpp>
@@ -24,16 +26,16 @@ namespace hostile {
 namespace {
 
 namespace asio = boost::asio;
-namespace po = rpc::po;
+namespace po = common::po;
 using asio::ip::tcp;
 using boost::system::error_code;
 using clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-/// What to do with what the server sends.
+/// What to do with the server's answer.
 enum class answers { read, sip, ignore };
 
-/// A way to waste a server's time. %% stands for the path.
+/// A way to waste a server's time. The path replaces %%.
 struct method {
   std::string_view name;
   std::string_view opening;  // said at once
@@ -70,7 +72,8 @@ public:
     : context_(context),
       settings_(s),
       signals_(context, SIGINT, SIGTERM),
-      left_(s.connections)
+      left_(s.connections),
+      server_(common::resolve(context, s.host, s.port).front())
   {
     opening_ = s.how->opening;
     if (const auto at = opening_.find("%%"); at != std::string::npos)
@@ -82,22 +85,19 @@ public:
     signals_.async_wait([this](error_code ec, int) {
       if (!ec) context_.stop();
     });
-    const auto found = co_await tcp::resolver(context_).async_resolve(
-      settings_.host, std::to_string(settings_.port), asio::use_awaitable);
-    server_ = *found.begin();
     end_ = clock::now() + std::chrono::duration_cast<clock::duration>(
                             std::chrono::duration<double>(settings_.again));
-    // One after the other, since the server's backlog has an end. An attack that goes on and on
-    // has its rush later.
+    // One after the other, because the server's backlog is limited.
     for (int i = 0; i != settings_.connections; ++i) {
       error_code ec;
       tcp::socket socket = co_await connect(ec);
       if (ec == asio::error::connection_reset) {
-        // Where there is no place left, one may be dropped before it is known to be open.
+        // A full server may drop a connection before this side knows that it is open.
         ++refused_;
         socket.close(ec);
       } else if (ec) {
-        throw boost::system::system_error(ec, "cannot connect");
+        throw std::runtime_error(
+          fmt::format("cannot connect to {}:{}: {}", settings_.host, settings_.port, ec.message()));
       }
       asio::co_spawn(context_, keep_on(std::move(socket)), [this](std::exception_ptr thrown) {
         if (thrown) std::rethrow_exception(thrown);
@@ -128,7 +128,7 @@ private:
   asio::awaitable<tcp::socket> connect(error_code& ec)
   {
     tcp::socket socket(context_, server_.protocol());
-    // Who does not read wants the server to have to keep the answer.
+    // A small buffer here, so that the server has to keep the answer that nobody reads.
     if (settings_.how->to_answers != answers::read)
       socket.set_option(tcp::socket::receive_buffer_size(4096));
     co_await socket.async_connect(server_, asio::redirect_error(asio::use_awaitable, ec));
@@ -149,7 +149,7 @@ private:
     }
   }
 
-  /// Keeps the server busy with a connection until it has enough of it.
+  /// Keeps the server busy with a connection until it drops that.
   asio::awaitable<void> hold(tcp::socket& socket)
   {
     const auto begin = clock::now();
@@ -173,7 +173,7 @@ private:
     lives_.push_back(clock::now() - begin);
   }
 
-  /// Until it is time for the next drip. The error is the end of the connection.
+  /// Waits until the next drip. Returns an error if the connection has ended.
   asio::awaitable<error_code> wait(tcp::socket& socket)
   {
     error_code ec;
@@ -192,10 +192,10 @@ private:
   const settings settings_;
   asio::signal_set signals_;
   int left_;  // connections yet to end
+  const tcp::endpoint server_;
   std::string opening_;
-  tcp::endpoint server_;
   clock::time_point end_;
-  std::array<char, 16 * 1024> answer_;  // what anybody reads, and nobody looks at
+  std::array<char, 16 * 1024> answer_;  // is read, and thrown away
   std::vector<clock::duration> lives_;
   std::uint64_t survivors_ = 0, refused_ = 0;
 };
@@ -207,10 +207,10 @@ Opens connections to an HTTP server, and abuses every one of them until the serv
 Exit status: 0 if the server dropped them all in time, 1 if not, and 2 if an option is wrong.
 )";
 
-/// False if the program was only asked for help.
+/// Reads the options. False if --help was asked for.
 bool read_settings(int argc, char** argv, settings& s)
 {
-  using rpc::ranged;
+  using common::ranged;
   po::options_description options("Options", 100);
   auto add = options.add_options();
   std::string how = "silent", help = "what each connection does:\n";
@@ -225,7 +225,7 @@ bool read_settings(int argc, char** argv, settings& s)
       "how soon the server has to drop a connection");
   add("again", ranged(s.again, "again", 0.0, 86'400.0, "s"),
       "for that long, replace each connection that is dropped");
-  if (!rpc::parse_command_line(argc, argv, intro, options)) return false;
+  if (!common::parse_command_line(argc, argv, intro, options)) return false;
   for (const method& m : methods)
     if (m.name == how) s.how = &m;
   if (!s.how)
@@ -235,11 +235,7 @@ bool read_settings(int argc, char** argv, settings& s)
 
 bool run(const settings& s)
 {
-  const auto files = static_cast<std::uint64_t>(s.connections) + 16;
-  if (const auto limit = rpc::raise_open_file_limit(files); limit < files)
-    throw std::runtime_error(
-      fmt::format("{} connections need {} open files, but the limit is {} (ulimit -Hn)",
-                  s.connections, files, limit));
+  common::need_open_files(s.connections);
   asio::io_context context(1);
   attack a(context, s);
   asio::co_spawn(context, a.run(), [&](std::exception_ptr thrown) {
@@ -254,7 +250,7 @@ bool run(const settings& s)
 
 int main(int argc, char** argv)
 {
-  return rpc::run_program("hostile_client", [&] {
+  return common::run_program("hostile_client", [&] {
     hostile::settings s;
     if (!hostile::read_settings(argc, argv, s)) return EXIT_SUCCESS;
     return hostile::run(s) ? EXIT_SUCCESS : EXIT_FAILURE;

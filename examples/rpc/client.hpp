@@ -1,4 +1,4 @@
-// The client's end of a connection: calls that can be awaited, and a heartbeat.
+// The client's end of a connection: calls that a program can await, and a heartbeat.
 #pragma once
 
 #include "connection.hpp"
@@ -20,7 +20,7 @@
 
 namespace rpc {
 
-/// What came in that no caller sees.
+/// Counts messages that no caller sees.
 struct side_notes {
   std::uint64_t heartbeats = 0;          // pings that were answered
   std::uint64_t late_answers = 0;        // to a call that was cancelled before
@@ -41,7 +41,7 @@ public:
   /// Waits until the server has read enough for another call, or the connection is closed.
   asio::awaitable<void> room() { return connection_->room(); }
 
-  /// Takes in what the server sends, until the connection is closed by whichever side.
+  /// Reads what the server sends until either side closes the connection.
   asio::awaitable<void> listen()
   {
     try {
@@ -56,7 +56,7 @@ public:
     close();
   }
 
-  /// Sends pings while nothing else is sent, and gives up a server that does not answer them.
+  /// Sends pings while nothing else is sent. Gives up a server that does not answer them.
   void keep_alive(const asio_wheel::heartbeat_options& options)
   {
     heartbeat_.emplace(connection_->executor(), options);
@@ -66,9 +66,9 @@ public:
 
   /// Calls the server.
   ///
-  /// Completion signature `void(error_code, std::string)`: the answer. A call that is cancelled, in
-  /// whichever way, is forgotten; it was sent nevertheless.
-  /// Errors: operation_aborted if cancelled; not_connected if the connection is or gets closed.
+  /// Completion signature `void(error_code, std::string)`: the answer. Cancelling a call forgets
+  /// it, but it was sent nevertheless.
+  /// Errors: operation_aborted if cancelled; not_connected if the connection is closed before.
   /// Executor: the handler's associated executor, or the connection's.
   template <class Token>
   auto async_call(kind what, std::string payload, Token&& token)
@@ -101,7 +101,7 @@ private:
       const std::uint64_t id = ++self->last_id_;
       auto slot = asio::get_associated_cancellation_slot(handler);
       if (slot.is_connected()) slot.assign(forget{self->weak_from_this(), id});
-      // The slot is taken: an any_completion_handler would put something of its own there.
+      // Hides the slot, in which an any_completion_handler would put a handler of its own.
       self->calls_.try_emplace(id, asio::bind_cancellation_slot(asio::cancellation_slot(),
                                                                 std::forward<Handler>(handler)));
       self->send(what, id, payload);

@@ -1,8 +1,8 @@
 // A socket that carries frames, for both programs: bounded memory in both directions.
 //
-// Reading is a coroutine of the owner's; writing is a callback that nobody waits for. What has to
-// be sent while a write is under way gathers in a second buffer and leaves in one piece after it.
-// Not thread-safe: all of it runs on the socket's executor.
+// The owner reads in a coroutine. A callback writes, and nobody waits for it: messages that are
+// sent during a write gather in a second buffer, which is written in one piece afterwards. Not
+// thread-safe: all of it runs on the socket's executor.
 #pragma once
 
 #include "protocol.hpp"
@@ -36,16 +36,16 @@ inline std::string to_string(const tcp::endpoint& endpoint)
   return text.str();
 }
 
-/// Completion of a coroutine that has no business to throw: what it threw leaves through run().
+/// Completes a coroutine that should not throw: an exception leaves through run().
 inline constexpr auto rethrow = [](std::exception_ptr thrown) {
   if (thrown) std::rethrow_exception(thrown);
 };
 
-/// `Timer` is what sent_some() and room() wait on.
+/// sent_some() and room() wait on a `Timer`.
 template <class Timer>
 class connection : public std::enable_shared_from_this<connection<Timer>> {
 public:
-  /// With this much waiting to be sent, a peer that wants more has to read first.
+  /// When this much waits to be sent, the peer must read before it gets more.
   static constexpr std::size_t most_unsent = 64 * 1024;
 
   explicit connection(tcp::socket socket)
@@ -70,14 +70,14 @@ public:
     sent_some_.cancel();
   }
 
-  /// Waits for more bytes. False once the connection is closed, by whichever side.
+  /// Waits for more bytes. False once either side has closed the connection.
   asio::awaitable<bool> read_some()
   {
     std::copy(in_.begin() + begin_, in_.begin() + end_, in_.begin());
     end_ -= begin_;
     begin_ = 0;
     error_code ec;
-    // There is room: next_frame() has left less than one frame, the longest of which fits.
+    // There is room: next_frame() leaves less than one frame, and the longest frame fits.
     const std::size_t n = co_await socket_.async_read_some(
       asio::buffer(in_.data() + end_, in_.size() - static_cast<std::size_t>(end_)),
       asio::redirect_error(asio::use_awaitable, ec));
@@ -85,7 +85,7 @@ public:
     co_return !ec && is_open();
   }
 
-  /// The next frame that has arrived whole, valid until read_some(). Throws protocol_error.
+  /// The next complete frame, valid until read_some(). Throws protocol_error.
   std::optional<frame> next_frame()
   {
     std::string_view bytes(in_.data() + begin_, static_cast<std::size_t>(end_ - begin_));
@@ -131,10 +131,10 @@ private:
   tcp::socket socket_;
   std::string peer_;
   std::array<char, longest_frame> in_;
-  std::ptrdiff_t begin_ = 0, end_ = 0;  // what of in_ is not taken yet
-  std::string sending_;                 // empty: no write is under way
+  std::ptrdiff_t begin_ = 0, end_ = 0;  // the part of in_ that nobody has taken yet
+  std::string sending_;                 // empty if no write is going on
   std::string queued_;
-  Timer sent_some_;  // never expires: as a condition variable, it is cancelled
+  Timer sent_some_;  // never expires: a condition variable, notified by a cancel
 };
 
 }  // namespace rpc

@@ -1,4 +1,4 @@
-// The RPC protocol: what a frame is, and its bytes. No sockets and no timers in here.
+// The RPC protocol: frames, and their bytes. No sockets and no timers.
 //
 //   | length: 4 bytes | kind: 1 byte | id: 8 bytes | payload: length - 9 bytes |
 //
@@ -36,8 +36,7 @@ inline constexpr std::size_t longest_body = 4096;
 inline constexpr std::size_t longest_frame = length_bytes + longest_body;
 inline constexpr std::chrono::milliseconds longest_stall{60'000};
 
-/// The peer does not speak this protocol: there is no way to find the next frame, or no sense in
-/// it.
+/// The peer does not speak this protocol: its next frame cannot be found, or makes no sense.
 struct protocol_error : std::runtime_error {
   using runtime_error::runtime_error;
 };
@@ -45,7 +44,7 @@ struct protocol_error : std::runtime_error {
 struct frame {
   kind what;
   std::uint64_t id;
-  std::string_view payload;  // points into the bytes it was taken from
+  std::string_view payload;  // points into the bytes that the frame came from
 };
 
 inline const unsigned char* bytes_of(std::string_view s)
@@ -69,8 +68,8 @@ inline void put_frame(std::string& out, kind what, std::uint64_t id, std::string
   out.append(payload);
 }
 
-/// Takes the first frame off the front of `bytes`; none if it has not arrived whole.
-/// The length is judged as soon as it is there: nobody waits, or makes room, for a senseless one.
+/// Takes the first frame off the front of `bytes`; none if it is not complete. Checks the length as
+/// soon as it has arrived, before anybody makes room for a senseless one.
 inline std::optional<frame> take_frame(std::string_view& bytes)
 {
   if (bytes.size() < length_bytes) return std::nullopt;
@@ -118,10 +117,10 @@ struct server_figures {
   std::uint64_t answers = 0;      // sent
   std::uint64_t heartbeats = 0;   // pings received, and answered
   std::uint64_t idle_drops = 0;   // connections closed because nothing came from them
-  std::uint64_t wakeups = 0;      // of the process: it slept, and was woken
+  std::uint64_t wakeups = 0;      // of the process: voluntary context switches
   std::uint64_t cpu_us = 0;       // processor time of the whole process
   std::uint64_t idle_timeout_ms = 0;
-  std::uint64_t heartbeat_ms = 0;  // the longest a client that wants to live may be quiet
+  std::uint64_t heartbeat_ms = 0;  // a client must say something at least this often
 
   static constexpr std::array all{&server_figures::connections,     &server_figures::calls,
                                   &server_figures::stalled,         &server_figures::answers,

@@ -21,23 +21,22 @@
 
 namespace rpc {
 
-/// Counted where it happens. Every call is in exactly one of answered, timed_out, failed, in
-/// flight.
+/// Counters. Every call is in exactly one of answered, timed_out, failed and in flight.
 struct tally : side_notes {
   std::uint64_t connections = 0;  // opened for the load, the silent ones included
-  std::uint64_t silent = 0;       // of these, the ones that never say a word
+  std::uint64_t silent = 0;       // of these, the ones that never say anything
   std::uint64_t idle_drops = 0;   // silent connections that the server closed
-  std::uint64_t lost = 0;         // connections that the server closed though they were not idle
+  std::uint64_t lost = 0;         // connections that the server closed although they were not idle
 
   std::uint64_t calls = 0;
   std::uint64_t answered = 0;   // before the deadline
-  std::uint64_t timed_out = 0;  // the deadline was there first
-  std::uint64_t failed = 0;     // the connection went away first
-  std::uint64_t stalled = 0;    // calls that asked to be answered after their deadline
+  std::uint64_t timed_out = 0;  // the deadline came first
+  std::uint64_t failed = 0;     // the connection closed first
+  std::uint64_t stalled = 0;    // calls that asked for an answer after their deadline
   std::uint64_t stalled_timed_out = 0;
   std::uint64_t stalled_failed = 0;
   std::uint64_t wrong_answers = 0;    // not what was sent
-  std::uint64_t early_deadlines = 0;  // expired before their time
+  std::uint64_t early_deadlines = 0;  // came too early
 
   std::vector<clock::duration> lateness;  // of each deadline that expired
 
@@ -48,19 +47,19 @@ struct tally : side_notes {
 
 /// A finished run.
 struct results {
-  std::string_view timer;  // what the client's timeouts were on
+  std::string_view timer;  // of the client's timeouts
   tally client;
   clock::duration calling{};    // how long calls were made
   clock::duration listening{};  // how long the silent connections had to be dropped
   usage used;                   // by the client
   asio_wheel::wheel_stats wheel;
-  std::optional<server_figures> server;  // what this run added to them
+  std::optional<server_figures> server;  // of this run alone
 
-  /// No other client's calls are in the server's figures.
+  /// Whether the server's figures hold no other client's calls.
   bool server_was_ours() const { return server && server->connections <= client.connections; }
 };
 
-/// The value that `share` of the samples, of which there are some, do not exceed. Reorders them.
+/// The value that `share` of the samples do not exceed. Needs at least one; reorders them.
 inline clock::duration percentile(std::vector<clock::duration>& samples, double share)
 {
   const double last = static_cast<double>(samples.size() - 1);
@@ -74,7 +73,7 @@ inline double to_ms(clock::duration d)
   return std::chrono::duration<double, std::milli>(d).count();
 }
 
-/// A pair of columns for each run.
+/// Prints a pair of columns for each run.
 inline void print_table(std::vector<results> runs)
 {
   using cell = std::function<std::string(results&)>;
@@ -87,7 +86,7 @@ inline void print_table(std::vector<results> runs)
   const auto count = [](std::uint64_t tally::*member) -> cell {
     return [=](results& r) { return fmt::to_string(r.client.*member); };
   };
-  // Totals of the server say nothing about a run if it had other clients.
+  // The server's totals say nothing about this run if there were other clients.
   const auto total = [](std::uint64_t server_figures::*member) -> cell {
     return
       [=](results& r) { return r.server_was_ours() ? fmt::to_string((*r.server).*member) : "-"; };
@@ -140,7 +139,27 @@ inline void print_table(std::vector<results> runs)
     [=](results& r) { return r.server_was_ours() ? seconds(r.server->cpu_us) : "-"; });
 }
 
-/// One sentence for everything that does not add up, and for what disturbed the run.
+/// Prints what the second run cost, as a multiple of the first.
+inline void print_ratios(const results& first, const results& second)
+{
+  const auto ratio = [](std::uint64_t a, std::uint64_t b) {
+    return a > 0 ? fmt::format("{:.2f}", static_cast<double>(b) / static_cast<double>(a)) : "-";
+  };
+  const bool both = first.server_was_ours() && second.server_was_ours();
+  const auto row = [&](std::string_view name, auto client, auto server) {
+    fmt::print("{:<30}{:>12}{:>12}\n", name, client, both ? server() : "-");
+  };
+  fmt::print("\n{:<30}{:>12}{:>12}\n", fmt::format("{} / {}", second.timer, first.timer), "client",
+             "server");
+  row("wake-ups in all", ratio(first.used.wakeups, second.used.wakeups),
+      [&] { return ratio(first.server->wakeups, second.server->wakeups); });
+  row("processor time", ratio(first.used.cpu_us, second.used.cpu_us),
+      [&] { return ratio(first.server->cpu_us, second.server->cpu_us); });
+  fmt::print("\n");
+}
+
+/// Checks the figures: a sentence for each that does not add up, and for each disturbance of the
+/// run.
 class audit {
 public:
   explicit audit(const results& r)
@@ -197,7 +216,7 @@ private:
     if (!r.server) return;
 
     const std::chrono::milliseconds idle_timeout(r.server->idle_timeout_ms);
-    // A second more than it takes: the machine may be busy.
+    // With a second to spare, because the machine may be busy.
     const bool all_due = r.listening > idle_timeout + std::chrono::seconds(1);
     expect(!all_due || c.idle_drops == c.silent,
            "{} connections were silent for {:.1f} s, but only {} were dropped as idle", c.silent,
@@ -228,7 +247,7 @@ private:
     // A ping may have followed the question for the server's figures.
     expect(s.heartbeats + 1 >= c.heartbeats,
            "{} heartbeats were answered, but the server answered {}", c.heartbeats, s.heartbeats);
-    // It may drop a silent connection at the same moment as the client closes it.
+    // The server may drop a silent connection at the moment at which the client closes it.
     expect(s.idle_drops >= c.idle_drops && s.idle_drops <= c.silent + c.lost,
            "{} connections were dropped as idle, but the server dropped {}", c.idle_drops,
            s.idle_drops);

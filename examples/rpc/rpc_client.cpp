@@ -1,6 +1,6 @@
-// A load client for rpc_server: many connections, each with a heartbeat, thousands of calls a
-// second, and for every call a deadline on the timing wheel. Nearly all of them are cancelled; the
-// figures say what became of each. Or all of that on steady_timers; or both, one after the other.
+// A load client for rpc_server: many connections, each with a heartbeat, and thousands of calls a
+// second, each with a deadline on the timing wheel. Nearly all of these are cancelled; the figures
+// account for every one. --timer puts all timeouts on steady_timers instead.
 #include "client.hpp"
 #include "command_line.hpp"
 #include "connection.hpp"
@@ -42,21 +42,24 @@ struct settings {
   double stall_share = 0.01;  // of the calls
   double duration = 10;       // s
   int deadline = 250;         // ms
+  std::uint64_t seed = 1;
   std::string timer = "wheel";
   int compare_with = 0;  // port of a server to load with the other timer
 };
 
-/// One line that is rewritten on a terminal, and now and then a new one elsewhere.
+/// Rewrites one line on a terminal. Elsewhere it prints a new line every two seconds.
 class progress {
 public:
+  explicit progress(std::string_view timer) : timer_(timer) {}
+
   void show(const tally& t, clock::time_point start)
   {
     const auto now = clock::now();
     if (now < next_) return;
     next_ = now + (terminal_ ? 200ms : 2000ms);
-    fmt::print(stderr, "{}{:5.1f} s  {} calls, {} answered, {} timed out, {} in flight{}",
-               terminal_ ? "\r" : "", to_ms(now - start) / 1e3, t.calls, t.answered, t.timed_out,
-               t.in_flight(), terminal_ ? "\x1b[K" : "\n");
+    fmt::print(stderr, "{}{:<6}{:5.1f} s  {} calls, {} answered, {} timed out, {} in flight{}",
+               terminal_ ? "\r" : "", timer_, to_ms(now - start) / 1e3, t.calls, t.answered,
+               t.timed_out, t.in_flight(), terminal_ ? "\x1b[K" : "\n");
   }
   void clear()
   {
@@ -64,6 +67,7 @@ public:
   }
 
 private:
+  const std::string_view timer_;
   const bool terminal_ = stderr_is_terminal();
   clock::time_point next_{};
 };
@@ -78,7 +82,8 @@ public:
     : settings_(s),
       context_(context),
       timers_(context),
-      pause_(context)
+      pause_(context),
+      random_(s.seed)
   {}
 
   asio::awaitable<void> run()
@@ -102,7 +107,7 @@ public:
     progress_.clear();
   }
 
-  /// Makes no more calls; run() still waits for those in flight.
+  /// Stops making calls. run() still waits for those in flight.
   void stop() { stopping_ = true; }
 
   /// After run().
@@ -118,7 +123,7 @@ public:
 
 private:
   static constexpr auto patience = 5s;  // for anything but the calls
-  static constexpr auto glance = 20ms;  // how often to see whether a phase is over
+  static constexpr auto glance = 20ms;  // how often to check whether a phase is over
 
   asio::awaitable<void> resolve()
   {
@@ -170,7 +175,7 @@ private:
   {
     for (int i = 0; i < settings_.connections && !stopping_; ++i) {
       const bool silent = i < settings_.silent;
-      // The server may know of the connection well before this process comes to know it.
+      // The server may accept the connection well before this process notices.
       const auto earliest_begin = clock::now();
       const auto c = clients_.emplace_back(co_await connect());
       ++tally_.connections;
@@ -184,7 +189,7 @@ private:
     connected_ = clock::now();
   }
 
-  /// Before `earliest_drop` the server has no reason to close the connection, and later none but
+  /// The server has no reason to close the connection before `earliest_drop`, and after it only
   /// silence.
   asio::awaitable<void> attend(std::shared_ptr<client> c, bool silent,
                                clock::time_point earliest_drop)
@@ -194,14 +199,14 @@ private:
     ++(silent && clock::now() >= earliest_drop ? tally_.idle_drops : tally_.lost);
   }
 
-  /// At random times, as if many users had no idea of each other.
+  /// At random times: many users know nothing of each other.
   asio::awaitable<void> make_calls()
   {
     const auto start = clock::now();
     const auto end = start + seconds(settings_.duration);
     const bool any = settings_.rate > 0 && tally_.silent < clients_.size();
     std::exponential_distribution<double> gap(any ? settings_.rate : 1);
-    // From one due time to the next, so that a late wake-up does not lower the rate.
+    // Counts from the last due time, so that a late wake-up does not lower the rate.
     auto due = any ? start + seconds(gap(random_)) : end;
     while (!stopping_ && clock::now() < end &&
            tally_.idle_drops + tally_.lost < tally_.connections) {
@@ -214,7 +219,7 @@ private:
     results_.calling = clock::now() - start;
   }
 
-  /// Through any of the connections that are not silent.
+  /// Calls through a random connection that is not silent.
   asio::awaitable<void> make_call()
   {
     std::uniform_int_distribution<std::size_t> any(tally_.silent, clients_.size() - 1);
@@ -240,11 +245,11 @@ private:
       timers_.timeout_after(allowed, asio::redirect_error(asio::use_awaitable, ec)));
 
     const auto lateness = clock::now() - deadline;
-    // Nothing but the deadline aborts a call.
+    // Only the deadline aborts a call.
     const bool expired = ec == asio::error::timed_out || ec == asio::error::operation_aborted;
     if (expired || lateness >= 0ms) {
-      // After a pause of this process the answer, or the end of the connection, may be here before
-      // the deadline is looked at; the clock decides.
+      // After a pause of this process the loop may see the answer, or the end of the connection,
+      // before the deadline. The clock decides.
       if (!ec) ++tally_.late_answers;
       if (lateness < 0ms) ++tally_.early_deadlines;
       ++tally_.timed_out;
@@ -259,7 +264,7 @@ private:
     }
   }
 
-  /// What a stalled call has to wait for: well past its deadline.
+  /// How long the server delays a stalled call: well past its deadline.
   std::chrono::milliseconds stall() const
   {
     return std::chrono::milliseconds(settings_.deadline + settings_.deadline / 2 + 20);
@@ -301,15 +306,15 @@ private:
   const Timers timers_;
   typename Timers::timer pause_;
   const usage used_before_ = usage_so_far();
-  std::vector<tcp::endpoint> endpoints_;          // after the first connection, the one that worked
-  std::shared_ptr<client> control_;               // makes no calls and is not counted
+  std::vector<tcp::endpoint> endpoints_;  // after the first connection, only the one that worked
+  std::shared_ptr<client> control_;       // makes no calls and is not counted
   std::vector<std::shared_ptr<client>> clients_;  // the silent ones first
   std::mt19937_64 random_;
   double owed_stalls_ = 0;  // the share is exact, not random
   clock::time_point connected_{};
   bool stopping_ = false, closing_ = false;
   tally tally_;
-  progress progress_;
+  progress progress_{Timers::name};
   results results_;
 };
 
@@ -322,7 +327,7 @@ The exit status is 1 if the figures do not add up or the server misbehaved, and 
 wrong.
 )";
 
-/// False if the program was only asked for help.
+/// Reads the options. False if --help was asked for.
 bool read_settings(int argc, char** argv, settings& s)
 {
   po::options_description options("Options", 100);
@@ -339,6 +344,10 @@ bool read_settings(int argc, char** argv, settings& s)
       "share of the calls that the server is asked to stall past their deadline");
   add("duration", ranged(s.duration, "duration", 0.1, 86'400.0, "s"), "how long to make calls");
   add("deadline", ranged(s.deadline, "deadline", 1, 30'000, "ms"), "of every call");
+  add(
+    "seed", po::value(&s.seed)->value_name("n")->default_value(s.seed),
+    "of the random times of calls, and of the connections that make them: the same seed makes the "
+    "same load");
   add("timer", po::value(&s.timer)->default_value(s.timer)->value_name("wheel|steady"),
       "what all timeouts are on: the timing wheel, or Asio's steady_timer");
   add("compare-with",
@@ -352,26 +361,28 @@ bool read_settings(int argc, char** argv, settings& s)
   return true;
 }
 
-/// False if something was wrong, which is then said.
+/// Prints the results and every error. False if there was one.
 bool report(const settings& s, const std::vector<results>& runs)
 {
   fmt::print(
-    "{} connections, {} of them silent; {} calls per second for {} s, {:g} % stalled past "
-    "their deadline of {} ms\n\n",
-    s.connections, s.silent, s.rate, s.duration, 100 * s.stall_share, s.deadline);
+    "{} connections, {} of them silent; {} calls per second for {} s, at random times\n"
+    "(seed {}); {:g} % of them stalled past their deadline of {} ms\n\n",
+    s.connections, s.silent, s.rate, s.duration, s.seed, 100 * s.stall_share, s.deadline);
   print_table(runs);
-  bool good = true;
+  if (runs.size() == 2) print_ratios(runs.front(), runs.back());
+  bool good = true, adds_up = true;
   for (const results& r : runs) {
     const audit a(r);
     if (r.server && !r.server_was_ours())
       fmt::print("The server's figures hold more than this run, and were not compared.\n");
-    if (a.adds_up()) fmt::print("The figures add up.\n");
     std::fflush(stdout);
     for (const auto& sentence : a.disturbances()) fmt::print(stderr, "rpc_client: {}.\n", sentence);
     for (const auto& sentence : a.errors())
       fmt::print(stderr, "rpc_client: the figures do not add up: {}.\n", sentence);
+    adds_up = adds_up && a.adds_up();
     good = good && a.adds_up() && a.disturbances().empty();
   }
+  if (adds_up) fmt::print("The figures add up.\n");
   return good;
 }
 
@@ -399,15 +410,18 @@ results run(const settings& s, bool& interrupted)
 /// False if the figures do not add up, or a run was disturbed.
 bool run(settings s)
 {
-  const auto files = static_cast<std::uint64_t>(s.connections) + 16;
-  if (const auto limit = raise_open_file_limit(files); limit < files)
-    throw std::runtime_error(
-      fmt::format("{} connections need {} open files, but the limit is {} (ulimit -Hn)",
-                  s.connections, files, limit));
+  need_open_files(s.connections);
   bool interrupted = false;
-  const auto one_run = [&]<class Timers>() { return run<Timers>(s, interrupted); };
+  const int count = s.compare_with != 0 ? 2 : 1;
+  int number = 0;
+  const auto one_run = [&]<class Timers>() {
+    if (count > 1)
+      fmt::print(stderr, "run {} of {}: all timeouts on {}\n", ++number, count,
+                 Timers::name == wheel_timers::name ? "the wheel" : "steady_timer");
+    return run<Timers>(s, interrupted);
+  };
   std::vector<results> runs{with_timers(s.timer, one_run)};
-  if (s.compare_with != 0 && !interrupted) {
+  if (count > 1 && !interrupted) {
     s.port = s.compare_with;
     s.timer = s.timer == wheel_timers::name ? steady_timers::name : wheel_timers::name;
     runs.push_back(with_timers(s.timer, one_run));

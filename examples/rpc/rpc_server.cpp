@@ -1,5 +1,5 @@
-// An RPC server that echoes, and whose every timeout lives on one timing wheel; or on
-// steady_timers, for comparison.
+// An RPC server that echoes. All of its timeouts are on one timing wheel, or, for comparison, on
+// steady_timers.
 //
 // A connection has a watchdog, which every frame touches: a clock read and a store. A call that
 // asks to be stalled is a task in the connection's scheduler.
@@ -53,8 +53,8 @@ public:
 
   server(asio::io_context& context, const settings& s);
 
-  /// Accepts connections until stop(), which any thread may call. run() returns once the last
-  /// session is closed: no wait is left on the wheel.
+  /// Accepts connections until stop(), which any thread may call. run() returns when the last
+  /// session is closed, because then no wait is left on the wheel.
   void start();
   void stop();
 
@@ -76,8 +76,7 @@ private:
   mutable server_figures counted_;                              // what count() counts
 };
 
-/// One client: a coroutine that reads, one that watches for silence, and the calls that are
-/// stalled.
+/// One client: a coroutine that reads, one that watches for silence, and the stalled calls.
 template <class Timers>
 class session : public std::enable_shared_from_this<session<Timers>> {
 public:
@@ -106,7 +105,7 @@ public:
 private:
   using connection_type = connection<typename Timers::timer>;
 
-  /// With more calls than this under way, the client's next one stays in its socket.
+  /// While more calls than this are in work, the client's next call stays in the socket.
   static constexpr std::size_t most_calls = 1024;
 
   asio::awaitable<void> serve()
@@ -117,7 +116,7 @@ private:
         while (const auto next = connection_->next_frame()) {
           handle(*next);
           co_await connection_->room();
-          // The answers to them tell when there are fewer.
+          // Each answer to one of them makes room.
           while (stalled_calls_.size() >= most_calls && connection_->is_open())
             co_await connection_->sent_some();
           if (!connection_->is_open()) break;
@@ -181,7 +180,7 @@ private:
     close();
   }
 
-  /// Everything that waits for this session ends; the last of it destroys the session.
+  /// Ends everything that waits for this session. The last of these destroys the session.
   void close()
   {
     connection_->close();
@@ -226,7 +225,7 @@ asio::awaitable<void> server<Timers>::accept()
 {
   typename Timers::timer pause(acceptor_.get_executor());
   while (true) {
-    // Each session has a strand of its own: its coroutines never run at the same time.
+    // A session's strand keeps its coroutines from running at the same time.
     tcp::socket socket(asio::make_strand(context_));
     error_code ec;
     co_await acceptor_.async_accept(socket, asio::redirect_error(asio::use_awaitable, ec));
@@ -235,7 +234,7 @@ asio::awaitable<void> server<Timers>::accept()
       count(&server_figures::connections);
       (*sessions_.insert(std::make_shared<session_type>(std::move(socket), *this)).first)->start();
     } else if (ec != asio::error::connection_aborted) {
-      // Most often there are too many open files. The clients that knock stay in the backlog.
+      // Mostly there are too many open files. New clients stay in the backlog meanwhile.
       fmt::print(stderr, "rpc_server: cannot accept: {}; trying again\n", ec.message());
       pause.expires_after(200ms);
       co_await pause.async_wait(asio::use_awaitable);
@@ -280,7 +279,7 @@ Once it listens it prints a line that ends with ADDRESS:PORT. Ctrl-C closes ever
 ends the program.
 )";
 
-/// False if the program was only asked for help.
+/// Reads the options. False if --help was asked for.
 bool read_settings(int argc, char** argv, settings& s)
 {
   po::options_description options("Options", 100);

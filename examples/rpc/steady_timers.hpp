@@ -1,6 +1,6 @@
-// What these programs use of asio_wheel's roof, on steady_timer: what one would write without it.
+// The parts of asio_wheel that these programs use, written with steady_timer instead.
 //
-// Nothing here is thread-safe, and what is waited for has to be owned by who waits.
+// Nothing here is thread-safe, and a waiting handler must own the object on which it waits.
 #pragma once
 
 #include "connection.hpp"
@@ -17,14 +17,13 @@
 
 namespace rpc {
 
-/// A timer whose deadline moves while it is waited for. It is not set again for that, which would
-/// cost a cancelled wait for every frame: the deadline is looked at again when it has come.
+/// A timer whose deadline may move during a wait. Setting it anew would cost a cancelled wait for
+/// every frame. Instead it checks the deadline again when it expires.
 class lazy_timer {
 public:
   void cancel()
   {
-    // A wait that has expired, but whose handler is yet to be called, is not cancelled by its
-    // timer.
+    // The timer alone does not cancel a wait that has expired and whose handler was not called yet.
     cancelled_ = true;
     timer_.cancel();
   }
@@ -79,7 +78,7 @@ private:
   clock::time_point touched_ = clock::now();
 };
 
-/// asio_wheel::heartbeat, by the same rules.
+/// asio_wheel::heartbeat, with the same rules.
 class steady_heartbeat final : public lazy_timer {
 public:
   steady_heartbeat(const asio::any_io_executor& ex, const asio_wheel::heartbeat_options& options)
@@ -117,7 +116,7 @@ private:
   clock::time_point sent_ = clock::now(), received_ = sent_, reported_{};
 };
 
-/// asio_wheel::keyed_scheduler, as far as it is used here.
+/// The used part of asio_wheel::keyed_scheduler.
 template <class Key>
 class steady_scheduler {
 public:

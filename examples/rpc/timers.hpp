@@ -1,5 +1,5 @@
-// Everything in these programs that waits, twice: on the timing wheel, and on Asio's steady_timer.
-// The programs are templates of one of these structs, which --timer chooses; nothing else differs.
+// All that waits in these programs, twice: on the timing wheel, and on Asio's steady_timer. --timer
+// chooses one of these structs as the programs' template parameter; nothing else differs.
 #pragma once
 
 #include "steady_timers.hpp"
@@ -58,7 +58,7 @@ struct steady_timers {
       asio::steady_timer timer;
       asio::cancellation_signal signal;
     };
-    // The handler owns it: when the operation is complete, the wait is cancelled.
+    // The handler owns the timer, so completing the operation cancels the wait.
     const auto d = std::make_shared<deadline>(asio::steady_timer(context, delay));
     d->timer.async_wait([weak = std::weak_ptr(d)](error_code ec) {
       const auto alive = weak.lock();

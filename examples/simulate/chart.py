@@ -119,7 +119,13 @@ def main():
     p.add_argument("--out", type=pathlib.Path, help="the SVG; by default next to the file")
     args = p.parse_args()
     out = args.out or args.result.with_suffix(".svg")
-    out.write_text(draw(json.loads(args.result.read_text())))
+    try:
+        drawing = draw(json.loads(args.result.read_text()))
+        out.write_text(drawing)
+    except OSError as error:
+        p.exit(1, f"{p.prog}: {error.filename}: {error.strerror}\n")
+    except (ValueError, KeyError, TypeError):
+        p.exit(1, f"{p.prog}: {args.result} is not what simulate --json writes\n")
     print(out)
 
 

@@ -36,6 +36,16 @@ python3 "$here/chart.py" "$work/all.json"
 python3 -c 'import sys, xml.dom.minidom as x; x.parse(sys.argv[1])' "$work/all.svg" ||
   fail "the chart is no XML"
 
+for bad in "$work/none.json" "$here/chart.py"; do
+  ! python3 "$here/chart.py" "$bad" 2>"$work/bad.log" || fail "a chart of $bad"
+  grep -q "^chart.py: $bad" "$work/bad.log" || fail "the error does not name $bad"
+done
+
+say "a file that cannot be written is refused ahead of the simulation"
+! timeout 10 "$simulate" --connections 1000000 --hours 24 --json "$work/none/x.json" \
+  2>"$work/bad.log" || fail "it is written"
+grep -q "cannot write $work/none/x.json: No such" "$work/bad.log" || fail "the file is not named"
+
 say "SIGTERM ends a long simulation, which then reports"
 start long "$simulate" --connections 100000 --hours 24
 sleep 1

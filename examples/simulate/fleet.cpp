@@ -8,7 +8,7 @@
 namespace simulate {
 namespace {
 
-/// That the cost of a wait is measured with.
+/// The clock that measures the cost of a wait.
 constexpr int measured_waits = 64;
 
 duration seconds(double s)
@@ -16,8 +16,8 @@ duration seconds(double s)
   return std::chrono::duration_cast<duration>(std::chrono::duration<double>(s));
 }
 
-/// How often something happens in a step that happens to each of `n` every `mean` seconds; never if
-/// that is 0.
+/// How often something happens in a step if it happens to each of `n` every `mean` seconds. A mean
+/// of 0 means never.
 std::poisson_distribution<std::uint64_t> in_a_step(double n, double mean)
 {
   const double step = std::chrono::duration<double>(fleet::step).count();
@@ -35,7 +35,7 @@ fleet::fleet(asio_wheel::wheel_timer_service& wheel, const settings& s)
     failures_in_a_step_(in_a_step(s.connections, s.failure_every * 3600)),
     latency_(1 / s.latency),
     peers_(s.connections, up),
-    // An answer that takes longer than two deadlines is taken for a lost one.
+    // An answer that takes longer than two deadlines counts as lost.
     answers_(static_cast<std::size_t>(seconds(2 * s.deadline) / step) + 2)
 {
   const auto real_start = real_clock::now();
@@ -53,7 +53,7 @@ void fleet::wait(connection_id id, time_point due)
   });
 }
 
-/// The next heartbeat of a connection is due, or its reconnect.
+/// Called when a connection's next heartbeat, or its reconnect, is due.
 void fleet::turn(connection_id id, time_point due)
 {
   note_expiry(due);
@@ -69,7 +69,7 @@ void fleet::turn(connection_id id, time_point due)
       return wait(id, due + any_time(settings_.reconnect));
     }
   }
-  // From one due time to the next, so that heartbeats keep their distance whatever the tick is.
+  // Counts from the last due time, so that the interval does not depend on the tick.
   wait(id, due + seconds(settings_.heartbeat));
 }
 
@@ -164,7 +164,7 @@ void fleet::measure_cost()
 {
   const auto now = real_clock::now();
   if (due_at_tick_ > measured_waits) {
-    // If it is much more than usual, the process was interrupted.
+    // Limited, because a much higher cost means that the process was interrupted.
     const duration cost = std::min((now - measured_) / measured_waits, 2 * cost_);
     cost_ += (cost - cost_) / 16;
   }

@@ -1,4 +1,4 @@
-// Durations, counted in steps of a sixteenth of their value.
+// Counts durations in steps of a sixteenth of their value.
 #pragma once
 
 #include <algorithm>

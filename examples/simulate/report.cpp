@@ -32,7 +32,7 @@ std::string readable(double seconds)
   return fmt::format("{:.1f} h", seconds / 3600);
 }
 
-/// What a real server would see of this load.
+/// Prints what this load would cost a real server.
 void print_load(const results& r)
 {
   const figures& f = r.total();
@@ -62,6 +62,11 @@ void print_simulation(const settings& s, const results& r)
   row("waits that ended per second",
       fmt::format("{:.0f}", static_cast<double>(r.total().ended()) / cpu), "of processor time");
   row("a day of this takes", readable(cpu * 86'400 / r.simulated_seconds()), "of it, extrapolated");
+}
+
+[[noreturn]] void cannot_write(const std::string& file, const std::system_error& e)
+{
+  throw std::runtime_error(fmt::format("cannot write {}: {}", file, e.code().message()));
 }
 
 class sentences {
@@ -119,6 +124,13 @@ void print(const settings& s, const results& r)
   print_simulation(s, r);
 }
 
+void need_writable(const std::string& file)
+try {
+  fmt::file(file, fmt::file::WRONLY | fmt::file::CREATE | fmt::file::APPEND);
+} catch (const std::system_error& e) {
+  cannot_write(file, e);
+}
+
 void write_json(const std::string& file, const settings& s, const results& r)
 try {
   auto out = fmt::output_file(file);
@@ -145,7 +157,7 @@ try {
     if (buckets[b]) out.print(", [{}, {}]", histogram::end_of(b).count(), buckets[b]);
   out.print("]}}\n");
 } catch (const std::system_error& e) {
-  throw std::runtime_error(fmt::format("cannot write {}: {}", file, e.code().message()));
+  cannot_write(file, e);
 }
 
 }  // namespace simulate

@@ -1,4 +1,4 @@
-// What a simulation came to: the audit, the table, and the file that chart.py draws.
+// The result of a simulation: its audit, its table, and the file that chart.py draws.
 #pragma once
 
 #include "fleet.hpp"
@@ -11,7 +11,7 @@
 
 namespace simulate {
 
-/// How things stood at one time.
+/// The figures at one time.
 struct sample {
   double hours = 0;  // simulated
   figures counted;
@@ -19,11 +19,11 @@ struct sample {
 };
 
 struct results {
-  std::vector<sample> samples;  // from the beginning, where all is zero, to the end
-  std::uint64_t failing = 0;    // peers that nobody has given up yet
+  std::vector<sample> samples;  // from the start, where all is zero, to the end
+  std::uint64_t failing = 0;    // peers that are not given up yet
   histogram lateness;
   asio_wheel::wheel_stats wheel;
-  double processor_seconds = 0;  // without what it took to connect the fleet
+  double processor_seconds = 0;  // without the time to connect the fleet
   double real_seconds = 0;
   double memory = 0;  // bytes, at most
 
@@ -31,12 +31,15 @@ struct results {
   double simulated_seconds() const { return samples.back().hours * 3600; }
 };
 
-/// A sentence for everything that does not add up.
+/// Returns a sentence for each figure that does not add up.
 std::vector<std::string> audit(const settings& s, const results& r);
 
 void print(const settings& s, const results& r);
 
-/// Throws std::runtime_error if that is not possible.
+/// Throws std::runtime_error if `file` cannot be written. Leaves what is in it alone.
+void need_writable(const std::string& file);
+
+/// Throws std::runtime_error if `file` cannot be written.
 void write_json(const std::string& file, const settings& s, const results& r);
 
 }  // namespace simulate

@@ -1,6 +1,7 @@
-// How large a wheel has to be, and what it costs, before there is a server: a fleet of up to ten
-// million connections for up to a day, in the wheel's virtual time and on one processor.
-#include "../rpc/command_line.hpp"
+// Shows how large a wheel must be, and what it costs, before there is a server. It simulates up to
+// ten million connections for up to a day, in the wheel's virtual time and on one processor.
+#include "../common/command_line.hpp"
+#include "../common/process.hpp"
 #include "fleet.hpp"
 #include "report.hpp"
 
@@ -22,28 +23,16 @@ namespace simulate {
 namespace {
 
 namespace asio = boost::asio;
-namespace po = rpc::po;
+namespace po = common::po;
 using namespace std::chrono_literals;
-using rpc::ranged;
+using common::ranged;
 
 double processor_seconds()
 {
   return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
 }
 
-/// The most memory that the process had, in bytes.
-double memory()
-{
-#if RPC_HAS_POSIX
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return 1024.0 * static_cast<double>(usage.ru_maxrss);
-#else
-  return 0;
-#endif
-}
-
-/// A bar on a terminal, a line for every tenth elsewhere.
+/// Shows a bar on a terminal, and elsewhere a line for every tenth.
 class progress {
 public:
   void show(double share, const figures& f)
@@ -68,7 +57,7 @@ private:
   static constexpr int width = 30;
   static int bar(double share) { return static_cast<int>(width * share); }
 
-  const bool terminal_ = rpc::stderr_is_terminal();
+  const bool terminal_ = common::stderr_is_terminal();
   const real_clock::time_point start_ = real_clock::now();
   real_clock::time_point next_ = start_ + 200ms;
   double next_share_ = 0.1;
@@ -113,33 +102,33 @@ results run(settings& s)
   r.failing = all.failing();
   r.lateness = all.lateness();
   r.wheel = wheel.stats();
-  r.memory = memory();
+  r.memory = common::peak_memory();
   return r;
 }
 
 constexpr std::string_view intro =
   R"(Usage: simulate [option...]
 
-Simulates the timeouts of a server with many connections, to size its wheel before it is in
-production. Every connection has a heartbeat; requests have a deadline, which the answer cancels;
+Simulates the timeouts of a server with many connections, so that its wheel has the right size
+before it is in production. Every connection has a heartbeat; requests have a deadline, which the answer cancels;
 peers fail, are given up when they miss too many heartbeats, and connect again. Time is virtual:
 an hour takes as long as there is something to do in it.
 
 How to read the result, and what to turn:
   tick    deadlines are rounded up to it. A longer one costs fewer wake-ups, and lateness: half of
-          it on average. It should be as long as the protocol can bear, and longer than it takes to
-          work off what is due in one.
-  slots   of the finest wheel. A wait that is more than tick * slots away is moved to a finer level
-          once before it is due, and beyond tick * slots * slots / 4 twice; what is cancelled before
-          is not. More slots take more memory and save such moves.
+          it on average. Make it as long as the protocol can bear, and longer than the time that it
+          takes to complete what is due in one tick.
+  slots   of the finest level. A wait that is more than tick * slots away moves to a finer level once
+          before it is due, and beyond tick * slots * slots / 4 twice, unless it is cancelled before.
+          More slots take more memory and save such moves.
   shards  keep threads that start waits out of each other's way. The simulation has one thread, so
           it shows only what more shards cost.
 
-Ctrl-C ends the simulation early; what was simulated until then is reported.
+Ctrl-C ends the simulation early and reports what was simulated until then.
 The exit status is 1 if the figures do not add up, and 2 if an option is wrong.
 )";
 
-/// False if the program was only asked for help.
+/// Reads the options. False if --help was asked for.
 bool read_settings(int argc, char** argv, settings& s, std::string& json)
 {
   double tick = 1;
@@ -173,7 +162,7 @@ bool read_settings(int argc, char** argv, settings& s, std::string& json)
       "longest time that a lost peer takes to connect again");
   add("seed", po::value(&s.seed)->value_name("n")->default_value(s.seed), "of everything random");
   add("json", po::value(&json)->value_name("file"), "write the result here; chart.py draws it");
-  if (!rpc::parse_command_line(argc, argv, intro, options)) return false;
+  if (!common::parse_command_line(argc, argv, intro, options)) return false;
   s.wheel.tick = std::chrono::nanoseconds(static_cast<std::int64_t>(tick * 1e6));
   return true;
 }
@@ -184,10 +173,11 @@ bool read_settings(int argc, char** argv, settings& s, std::string& json)
 int main(int argc, char** argv)
 {
   using namespace simulate;
-  return rpc::run_program("simulate", [&] {
+  return common::run_program("simulate", [&] {
     settings s;
     std::string json;
     if (!read_settings(argc, argv, s, json)) return EXIT_SUCCESS;
+    if (!json.empty()) need_writable(json);
     const results r = run(s);
     print(s, r);
     const auto errors = audit(s, r);

@@ -14,6 +14,8 @@ grep -q '^  ticks  *1000  *1000  the same' "$work/swap.log" || fail "too few tic
 start long "$swap" --seconds 60
 sleep 0.5
 stop "$started" || fail "it fails when it is interrupted"
+grep -q '^100 connections.*, on steady_timer: [0-9]* answered' "$work/long.log" ||
+  fail "it does not say what it had"
 
 status=0
 "$swap" --seconds=0 2>"$work/bad.log" || status=$?

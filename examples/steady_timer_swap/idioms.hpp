@@ -1,5 +1,5 @@
-// Three things that Asio's documentation does with a timer, for any type of timer. Each counts what
-// came of it, and how late the timer was.
+// Three things that Asio's documentation does with a timer, for any type of timer. Each counts its
+// results, and how late the timer was.
 #pragma once
 
 #include <boost/asio.hpp>
@@ -24,11 +24,11 @@ using clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 struct observations {
-  std::map<std::string, std::uint64_t> counts;  // what must not depend on the type of timer
+  std::map<std::string, std::uint64_t> counts;  // must not depend on the type of timer
   std::vector<clock::duration> lateness;        // of each timer that expired
 };
 
-/// The coroutines of an idiom. When the last is done, nobody listens to signals any more, and run()
+/// The coroutines of an idiom. The last one to end stops listening to signals, so that run()
 /// returns.
 class crew {
 public:
@@ -51,7 +51,7 @@ private:
   int running_ = 0;
 };
 
-/// Idiom 1: a deadline for an operation, with `||`.
+/// Idiom 1: `||` gives an operation a deadline.
 template <class Timer>
 class deadlines {
 public:
@@ -109,7 +109,7 @@ private:
   observations& seen_;
 };
 
-/// Idiom 2: a timer that never expires is a condition variable; to notify is to cancel.
+/// Idiom 2: a timer that never expires is a condition variable. A cancel notifies it.
 template <class Timer>
 class conditions {
 public:
@@ -159,7 +159,7 @@ private:
   observations& seen_;
 };
 
-/// Idiom 3: a timer that is set again from its own expiry ticks without drift.
+/// Idiom 3: a timer that counts from its own last expiry ticks without drift.
 template <class Timer>
 class periods {
 public:

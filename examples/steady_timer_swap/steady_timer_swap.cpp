@@ -1,6 +1,7 @@
-// What Asio's documentation does with a steady_timer, done with it and with a wheel_timer: the same
-// templates, and another type. Prints what that changes, and what it does not.
-#include "../rpc/command_line.hpp"
+// Does what Asio's documentation does with a steady_timer, once with that and once with a
+// wheel_timer: the same templates with another type. Prints what changes, and what does not.
+#include "../common/command_line.hpp"
+#include "../common/process.hpp"
 #include "idioms.hpp"
 
 #include <fmt/format.h>
@@ -27,19 +28,21 @@ struct settings {
 };
 
 struct outcome : observations {
-  rpc::usage used;
+  common::usage used;
 };
 
-/// Thrown when the user wants no more.
-struct interrupted {};
+/// Thrown on SIGINT and SIGTERM: what was running, and its results so far.
+struct interrupted {
+  std::string what;
+};
 
 /// Runs an idiom to its end. Throws interrupted on SIGINT or SIGTERM.
 template <class Idiom>
-outcome run(const settings& s)
+outcome run(const settings& s, std::string_view timer)
 {
   outcome o;
   bool enough = false;
-  const rpc::usage before = rpc::usage_so_far();
+  const common::usage before = common::usage_so_far();
   asio::io_context context(1);
   asio::signal_set signals(context, SIGINT, SIGTERM);
   signals.async_wait([&](error_code ec, int) {
@@ -50,8 +53,13 @@ outcome run(const settings& s)
   crew all(context, signals);
   const Idiom idiom(all, s.timers, s.seconds, o);
   context.run();
-  if (enough) throw interrupted{};
-  const rpc::usage after = rpc::usage_so_far();
+  if (enough) {
+    std::string what = fmt::format("{} {}, on {}:", s.timers, Idiom::name, timer);
+    for (const auto& [name, count] : o.counts) what += fmt::format(" {} {},", count, name);
+    what.back() = o.counts.empty() ? ' ' : '.';
+    throw interrupted{std::move(what)};
+  }
+  const common::usage after = common::usage_so_far();
   o.used = {after.cpu_us - before.cpu_us, after.wakeups - before.wakeups};
   return o;
 }
@@ -67,7 +75,7 @@ std::string lateness(outcome& o, double share)
   return fmt::format("{:.3f} ms", std::chrono::duration<double, std::milli>(*nth).count());
 }
 
-/// False if something was not the same that has to be.
+/// Prints both results. False if they differ where they must not.
 bool print(const char* name, int n, outcome steady, outcome wheel)
 {
   const auto row = [](std::string_view what, const std::string& s, const std::string& w,
@@ -93,23 +101,25 @@ bool print(const char* name, int n, outcome steady, outcome wheel)
   return steady.counts == wheel.counts;
 }
 
-/// The same with both types of timer. False if something was wrong.
+/// Runs an idiom with both types of timer. False if the results differ where they must not.
 template <template <class> class Idiom>
 bool compare(const settings& s)
 {
-  return print(Idiom<asio::steady_timer>::name, s.timers, run<Idiom<asio::steady_timer>>(s),
-               run<Idiom<asio_wheel::wheel_timer>>(s));
+  const outcome steady = run<Idiom<asio::steady_timer>>(s, "steady_timer");
+  const outcome wheel = run<Idiom<asio_wheel::wheel_timer>>(s, "wheel_timer");
+  return print(Idiom<asio::steady_timer>::name, s.timers, steady, wheel);
 }
 
 constexpr std::string_view intro =
   R"(Usage: steady_timer_swap [option...]
 
 Does three things that Asio's documentation does with a steady_timer, with it and with a
-wheel_timer. The exit status is 1 if what came of it is not the same.
+wheel_timer. The exit status is 1 if their results differ. Ctrl-C ends it and prints the results until
+then.
 
-What never changes: the code, but for the name of the type; what completes, with which result, in
-which order. What does: a wheel_timer expires at the next tick of its wheel, half of one later on
-average; all that expires in a tick costs one wake-up; and a wait costs less to start and cancel.
+Both run the same code and complete the same operations, with the same results in the same order. But
+a wheel_timer expires at the next tick of its wheel, half a tick later on average; all timers of a
+tick cost one wake-up; and a wait costs less to start and cancel.
 )";
 
 }  // namespace
@@ -118,19 +128,20 @@ average; all that expires in a tick costs one wake-up; and a wait costs less to 
 int main(int argc, char** argv)
 {
   using namespace swap_timers;
-  return rpc::run_program("steady_timer_swap", [&] {
+  return common::run_program("steady_timer_swap", [&] {
     try {
       settings s;
-      rpc::po::options_description options("Options", 100);
+      common::po::options_description options("Options", 100);
       auto add = options.add_options();
-      add("timers", rpc::ranged(s.timers, "timers", 1, 400, "n"),
+      add("timers", common::ranged(s.timers, "timers", 1, 400, "n"),
           "connections, producers and timers, one after the other");
-      add("seconds", rpc::ranged(s.seconds, "seconds", 0.1, 60.0, "s"),
+      add("seconds", common::ranged(s.seconds, "seconds", 0.1, 60.0, "s"),
           "how long the timers tick; as much of the rest");
-      if (!rpc::parse_command_line(argc, argv, intro, options)) return EXIT_SUCCESS;
+      if (!common::parse_command_line(argc, argv, intro, options)) return EXIT_SUCCESS;
       const bool good = compare<deadlines>(s) && compare<conditions>(s) && compare<periods>(s);
       return good ? EXIT_SUCCESS : EXIT_FAILURE;
-    } catch (interrupted) {
+    } catch (const interrupted& i) {
+      fmt::print("Interrupted, with this so far:\n{}\n", i.what);
       return EXIT_SUCCESS;
     }
   });

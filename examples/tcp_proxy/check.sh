@@ -108,7 +108,7 @@ stop_proxy timeouts_proxy
 
 say "an upstream that is not there"
 kill -KILL "$redis"
-wait "$redis" || true
+wait "$redis" 2>/dev/null || true
 start_proxy nobody_proxy "$redis_port"
 ! timeout 5 bash -c "cat <'/dev/tcp/127.0.0.1/$port'" 2>/dev/null || fail "no reset"
 stop_proxy nobody_proxy

@@ -10,7 +10,8 @@ start_redis() {
   wait_for_port "$redis_port"
 }
 
-# start_nginx: on $nginx_port, with two files: small and large.
+# start_nginx: on $nginx_port, with two files: small and large. A single process: a worker would
+# outlive a master that is killed.
 start_nginx() {
   nginx_port=$(free_port)
   mkdir -p "$work/html"
@@ -18,7 +19,7 @@ start_nginx() {
   head -c 20000000 /dev/urandom >"$work/html/large"
   cat >"$work/nginx.conf" <<END
 daemon off;
-worker_processes 1;
+master_process off;
 pid $work/nginx.pid;
 error_log $work/nginx_error.log;
 events { worker_connections 4096; }

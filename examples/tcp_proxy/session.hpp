@@ -1,4 +1,4 @@
-// One connection through the proxy: two sockets, and two directions in which bytes move.
+// One connection through the proxy: two sockets, and bytes that move in two directions.
 #pragma once
 
 #include "timers.hpp"
@@ -16,7 +16,7 @@
 
 namespace proxy {
 
-/// Completion of a coroutine that has no business to throw: what it threw leaves through run().
+/// Completes a coroutine that should not throw: an exception leaves through run().
 inline constexpr auto rethrow = [](std::exception_ptr thrown) {
   if (thrown) std::rethrow_exception(thrown);
 };
@@ -24,9 +24,9 @@ inline constexpr auto rethrow = [](std::exception_ptr thrown) {
 struct figures {
   std::uint64_t connections = 0;
   std::uint64_t refused = 0;       // the upstream could not be reached
-  std::uint64_t timed_out = 0;     // nor did it say so in time
-  std::uint64_t idle = 0;          // closed as nothing moved in either direction
-  std::uint64_t stuck = 0;         // closed as one side took nothing of what the other one sent
+  std::uint64_t timed_out = 0;     // the upstream did not answer in time
+  std::uint64_t idle = 0;          // closed because nothing moved in either direction
+  std::uint64_t stuck = 0;         // closed because one side took nothing of what the other sent
   std::uint64_t up = 0, down = 0;  // bytes to and from the upstream
 };
 
@@ -40,18 +40,18 @@ struct surroundings {
   std::chrono::milliseconds connect_timeout;
   std::chrono::milliseconds idle_timeout;
   figures counted;
-  std::unordered_set<session<Timers>*> sessions;  // those alive
+  std::unordered_set<session<Timers>*> sessions;  // all that are alive
 };
 
 /// Not thread-safe: all of it runs on the socket's executor.
 ///
-/// An end of file is passed on when all that came before it has been: the other direction goes on
-/// for as long as its sender likes. A reset is passed on as a reset, and ends both.
+/// The session passes on an end of file after all bytes before it. The other direction goes on as
+/// long as its sender likes. A reset is passed on as a reset, and ends both directions.
 ///
 /// Each direction has a watchdog that is touched when bytes move in it. It expires for two reasons:
-/// - the receiver takes nothing of what there is for it. It is stuck, and the session ends;
-/// - there is nothing to carry. That alone is no offence: who subscribes to something may be silent
-///   for hours. The session ends when the other direction has nothing either, or is at its end.
+/// - the receiver takes nothing of what there is for it. It is stuck, and the session ends.
+/// - there is nothing to carry. That alone is fine: a subscriber may be silent for hours. The
+///   session ends only if the other direction has nothing to carry either, or is at its end.
 template <class Timers>
 class session : public std::enable_shared_from_this<session<Timers>> {
 public:
@@ -74,7 +74,7 @@ public:
     spawn([this] { return connect(); });
   }
 
-  /// All that waits for this session ends; the last of it destroys the session.
+  /// Ends everything that waits for this session. The last of these destroys the session.
   void close()
   {
     error_code ignored;
@@ -110,12 +110,12 @@ private:
     typename Timers::watchdog idle;
     std::uint64_t& bytes;
     bool is_writing = false;
-    bool is_silent = false;  // nothing came for the idle timeout, or nothing will any more
+    bool is_silent = false;  // nothing came for the idle timeout, or the direction has ended
     bool is_over = false;
     std::array<char, 16 * 1024> buffer;
   };
 
-  /// The session lives for as long as one of its coroutines.
+  /// The session lives as long as one of its coroutines.
   template <class F>
   void spawn(F f)
   {
@@ -127,7 +127,7 @@ private:
   {
     const auto ec =
       co_await Timers::connect(upstream_, surroundings_.upstream, surroundings_.connect_timeout);
-    if (!client_.is_open()) co_return close();  // the proxy is being stopped
+    if (!client_.is_open()) co_return close();  // the proxy stops
     if (ec) {
       auto& counted = surroundings_.counted;
       ++(ec == asio::error::timed_out ? counted.timed_out : counted.refused);
@@ -159,7 +159,7 @@ private:
       d.is_writing = false;
       d.moved();
       d.bytes += written;
-      // Who takes nothing more may have said why: the other direction is carried to its end.
+      // The receiver may have said why it takes no more, so the other direction goes on to its end.
       if (write_error) break;
     }
     error_code ignored;
@@ -183,7 +183,7 @@ private:
     }
   }
 
-  /// Closes both sides in such a way that neither takes what it has for the whole.
+  /// Closes both sides with a reset, so that neither believes it has everything.
   void reset()
   {
     for (tcp::socket* s : {&client_, &upstream_}) {

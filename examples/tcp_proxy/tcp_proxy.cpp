@@ -1,8 +1,9 @@
-// A TCP proxy that gives up on an upstream that does not answer and on connections that nobody
-// uses. --timer says what keeps its time, so that the cost of that can be seen.
-#include "../rpc/command_line.hpp"
-#include "../rpc/listening.hpp"
-#include "../rpc/resolve.hpp"
+// A TCP proxy that gives up on an upstream that does not answer, and on connections that nobody
+// uses. --timer chooses the kind of timers, to show what they cost.
+#include "../common/command_line.hpp"
+#include "../common/listening.hpp"
+#include "../common/process.hpp"
+#include "../common/resolve.hpp"
 #include "session.hpp"
 #include "timers.hpp"
 
@@ -27,7 +28,7 @@ namespace {
 
 using namespace std::chrono_literals;
 namespace po = boost::program_options;
-using rpc::ranged;
+using common::ranged;
 
 struct settings {
   std::string address = "127.0.0.1";
@@ -61,7 +62,7 @@ asio::awaitable<void> accept(tcp::acceptor& acceptor, surroundings<Timers>& shar
     if (!ec) {
       std::make_shared<session<Timers>>(std::move(client), shared)->start();
     } else if (ec != asio::error::connection_aborted) {
-      // Most often there are too many open files. The clients that knock stay in the backlog.
+      // Mostly there are too many open files. New clients stay in the backlog meanwhile.
       fmt::print(stderr, "tcp_proxy: cannot accept: {}; trying again\n", ec.message());
       typename Timers::timer pause(acceptor.get_executor(), 200ms);
       co_await pause.async_wait(no_throw);
@@ -78,13 +79,13 @@ void report(const figures& f)
     static_cast<double>(std::clock()) / CLOCKS_PER_SEC);
 }
 
-/// Until SIGINT or SIGTERM.
+/// Serves until SIGINT or SIGTERM.
 template <class Timers>
 void run(const settings& s)
 {
-  rpc::raise_open_file_limit(1 << 20);
+  common::raise_open_file_limit(1 << 20);
   asio::io_context context(1);
-  surroundings<Timers> shared{rpc::resolve(context, s.upstream_host, s.upstream_port),
+  surroundings<Timers> shared{common::resolve(context, s.upstream_host, s.upstream_port),
                               std::chrono::milliseconds(s.connect_timeout),
                               std::chrono::milliseconds(s.idle_timeout),
                               {},
@@ -99,7 +100,7 @@ void run(const settings& s)
     for (auto* each : shared.sessions) each->close();
   });
 
-  rpc::announce("tcp_proxy", acceptor.local_endpoint());
+  common::announce("tcp_proxy", acceptor.local_endpoint());
   context.run();
   report(shared.counted);
 }
@@ -108,17 +109,17 @@ constexpr std::string_view intro =
   R"(Usage: tcp_proxy [option...]
 
 Carries each connection to the upstream, and closes it when the upstream does not accept it in time,
-when neither side says anything for the idle timeout, or when one side takes nothing for that long.
+when both sides are silent for the idle timeout, or when one side takes nothing for that long.
 Once it listens it prints a line that ends with ADDRESS:PORT. Ctrl-C closes every connection, ends
 the program and prints figures.
 )";
 
-/// False if the program was only asked for help.
+/// Reads the options. False if --help was asked for.
 bool read_settings(int argc, char** argv, settings& s)
 {
   po::options_description options("Options", 100);
   auto add = options.add_options();
-  rpc::add_listen_options(options, s.address, s.port);
+  common::add_listen_options(options, s.address, s.port);
   add("upstream-host",
       po::value(&s.upstream_host)->default_value(s.upstream_host)->value_name("name"),
       "where connections are carried to");
@@ -126,19 +127,19 @@ bool read_settings(int argc, char** argv, settings& s)
   add("connect-timeout", ranged(s.connect_timeout, "connect-timeout", 1, 3'600'000, "ms"),
       "how long the upstream may take to accept a connection");
   add("idle-timeout", ranged(s.idle_timeout, "idle-timeout", 1, 86'400'000, "ms"),
-      "how long a connection may be silent, or a side take nothing of what there is for it");
+      "how long a connection may be silent, or a side take none of its waiting bytes");
   add("timer", po::value(&s.timer)->default_value(s.timer)->value_name("name"),
       "what keeps the time: wheel, steady (asio::steady_timer), or none: no timeouts");
   add("rearm", po::bool_switch(&s.rearm),
       "set a timer anew whenever bytes move, instead of touching a watchdog");
-  if (!rpc::parse_command_line(argc, argv, intro, options)) return false;
+  if (!common::parse_command_line(argc, argv, intro, options)) return false;
   if (s.timer != "wheel" && s.timer != "steady" && s.timer != "none")
     throw po::error(fmt::format("--timer must be wheel, steady or none, not '{}'", s.timer));
   if (s.rearm && s.timer == "none") throw po::error("--rearm needs a timer, but --timer is none");
   return true;
 }
 
-/// The proxy on the timers that are asked for.
+/// Runs the proxy on the chosen timers.
 void run_as_set(const settings& s)
 {
   if (s.timer == "none") return run<no_timers>(s);
@@ -151,7 +152,7 @@ void run_as_set(const settings& s)
 
 int main(int argc, char** argv)
 {
-  return rpc::run_program("tcp_proxy", [&] {
+  return common::run_program("tcp_proxy", [&] {
     proxy::settings s;
     if (!proxy::read_settings(argc, argv, s)) return EXIT_SUCCESS;
     proxy::run_as_set(s);

@@ -1,8 +1,8 @@
-// What the proxy asks of time, and who gives it: the wheel, steady_timer, or nobody.
+// The proxy's timeouts: on the wheel, on steady_timer, or none.
 //
-// Each of these types is a parameter of the same proxy. A watchdog is touched whenever bytes move;
-// expired() waits until it has not been for the idle timeout, and returns false if it is cancelled
-// instead.
+// Each of these types is a parameter of the same proxy. The proxy touches a watchdog whenever bytes
+// move. expired() waits until there was no touch for the idle timeout, and returns false if it is
+// cancelled before.
 #pragma once
 
 #include <asio_wheel.hpp>
@@ -23,7 +23,7 @@ using endpoints = std::vector<tcp::endpoint>;
 
 inline constexpr auto no_throw = asio::as_tuple(asio::use_awaitable);
 
-/// All on the wheel.
+/// All timeouts on the wheel.
 struct wheel_timers {
   using timer = asio_wheel::wheel_timer;
 
@@ -47,8 +47,8 @@ struct wheel_timers {
   }
 };
 
-/// The same on steady_timer. A touch is cheap here as well: a timer that has expired looks whether
-/// it has to be set again.
+/// The same on steady_timer. A touch is cheap here, too: when the timer expires, it checks whether
+/// to wait again.
 struct steady_timers {
   using timer = asio::steady_timer;
 
@@ -95,8 +95,8 @@ struct steady_timers {
   }
 };
 
-/// As above, but each touch sets the timer anew: a wait is cancelled and another one started every
-/// time that bytes move. The plainest way to write it, and what the timers make of that.
+/// The same with the plainest watchdog: each touch sets the timer anew, so that whenever bytes move
+/// a wait is cancelled and another one started.
 template <class Timers>
 struct rearmed : Timers {
   class watchdog {
@@ -130,7 +130,7 @@ struct rearmed : Timers {
   };
 };
 
-/// No timeout at all: what a proxy costs without.
+/// No timeouts, to see what the proxy costs without them.
 struct no_timers {
   using timer = asio::steady_timer;
 

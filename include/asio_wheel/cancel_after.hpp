@@ -13,21 +13,20 @@ namespace asio_wheel {
 ///
 /// `cancel_after([wheel,] delay [, type] [, token])`
 ///
-/// The operation then completes as its cancellation makes it, mostly with operation_aborted. If it
-/// completes first, or in spite of the cancellation, its result is passed on as it is. The
-/// deadline counts from the initiation and is part of the operation's state: there is one
-/// allocation, by the handler's allocator, and no hop that the operation would not have by itself.
-/// Only if the operation completes before its initiation has returned, or while it is being
-/// cancelled by another thread, is its handler posted.
+/// A cancelled operation mostly completes with operation_aborted. If the operation completes first,
+/// or in spite of the cancellation, its result is passed on unchanged. The deadline counts from the
+/// initiation and is part of the operation's state: it costs one allocation, from the handler's
+/// allocator, and no additional hop. The handler is posted only if the operation completes before
+/// its initiation has returned, or while another thread cancels it.
 ///
-/// @param wheel  where the deadline is kept; by default the wheel of the operation's executor, made
-///               if it is missing (see use_wheel). It must not be destroyed while another thread
-///               completes the operation; if it goes earlier, the deadline goes with it.
+/// @param wheel  keeps the deadline; by default the wheel of the operation's executor, made if
+///               there is none (see use_wheel). It must not be destroyed while another thread
+///               completes the operation. If it is destroyed earlier, the deadline goes with it.
 /// @param delay  in nanoseconds; rounded up to the wheel's next tick. Zero or less: at once, as if
-///               posted. duration::max(): never, at the cost of no slot.
+///               posted. duration::max(): never, and it takes no slot.
 /// @param type   of the cancellation; `terminal` by default. Not all operations support all.
-/// @param token  any completion token; by default the one of the operation's executor, or
-///               asio::deferred. May have a deadline itself.
+/// @param token  any completion token, even one with a deadline of its own; by default that of the
+///               operation's executor, or asio::deferred.
 /// Signature: the operation's. Any number of signatures and arguments.
 /// Errors: the operation's. If it is cancelled because the wheel refused the deadline
 ///   (`wheel_options::max_pending`, or no memory), operation_aborted becomes
@@ -41,16 +40,15 @@ namespace asio_wheel {
 /// Thread safety: as the operation. Its completion, its deadline and a cancellation by the slot
 ///   may meet on different threads.
 /// Exceptions: what the operation's initiation throws; std::bad_alloc, and what posting to the
-///   wheel's context throws; std::logic_error if there is neither a wheel given nor an executor of
-///   the operation or its handler to find one by. On older Asio, up to Boost 1.81 at least, the
-///   executor is hidden by bind_executor, as_tuple and the like *outside* of the deadline; inside,
-///   as in `cancel_after(5s, as_tuple(token))`, they are in no one's way. The operation is not
-///   started then.
+///   wheel's context throws; std::logic_error if no wheel is given and neither the operation nor
+///   its handler has an executor to find one by. On older Asio, up to Boost 1.81 at least,
+///   bind_executor, as_tuple and the like hide the executor if they are *outside* of the deadline,
+///   but not inside, as in `cancel_after(5s, as_tuple(token))`. The operation is not started then.
 inline constexpr detail::deadline_adapter<detail::duration, detail::deadline_report::aborted>
   cancel_after{};
 
-/// The same at a point in time. One that has passed: at once, as if posted. time_point::max():
-/// never, at the cost of no slot.
+/// The same at a point in time. A point in the past: at once, as if posted. time_point::max():
+/// never, and it takes no slot.
 ///
 /// `cancel_at([wheel,] deadline [, type] [, token])`
 inline constexpr detail::deadline_adapter<detail::time_point, detail::deadline_report::aborted>

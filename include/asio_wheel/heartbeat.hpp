@@ -16,27 +16,26 @@
 
 namespace asio_wheel {
 
-/// Keeps a connection alive, by the rules that Dubbo has for it.
+/// Keeps a connection alive, by Dubbo's rules.
 ///
-/// **send_ping** comes when the connection was idle in either direction: nothing sent, or nothing
-/// received, for one interval. A ping that is sent proves to the peer that this side is alive, and
-/// its answer proves the same of the peer. Between two pings there is an interval at least,
-/// whatever the caller does.
+/// **send_ping** comes when the connection was idle in either direction: nothing was sent, or
+/// nothing received, for one interval. The ping proves to the peer that this side is alive, and the
+/// answer proves the same of the peer. Two pings are at least one interval apart, whatever the
+/// caller does.
 ///
-/// **peer_lost** comes when nothing was received for `max_missed` intervals: with three of a second
-/// each, 3 s after the last received(). It comes again after each further interval, until a
-/// received() says that the peer is back, say after a reconnect.
+/// **peer_lost** comes when nothing was received for `max_missed` intervals: with three of one
+/// second each, 3 s after the last received(). It comes again after each further interval, until
+/// received() says that the peer is back, for example after a reconnect.
 ///
-/// Between events nothing happens: sent() and received() read the wheel's clock and store what it
-/// says, and the wheel looks at that once per interval. Counting begins with the construction.
+/// sent() and received() read the wheel's clock and store the time. The wheel looks at it once per
+/// interval. Counting begins with the construction.
 ///
 ///     heartbeat beat(socket.get_executor(), {.interval = 10s, .max_missed = 3});
 ///     while (co_await beat.async_next() == heartbeat_event::send_ping) {
-///       co_await async_write(socket, ping);
-///       beat.sent();
+///       send("ping");  // into the session's queue: another write may be going on
 ///     }
 ///     socket.close();
-///     // after each read: beat.received();
+///     // after each read: beat.received(); after each write: beat.sent();
 ///
 /// Thread safety: a distinct object is safe, and so is a shared one, other than for construction,
 /// assignment and destruction.
@@ -53,9 +52,9 @@ public:
 
   /// A heartbeat of a connection that has just sent and received something.
   ///
-  /// @param place    an executor, a context or a wheel; of the first two, the wheel is found or
-  ///                 made by use_wheel(). `{wheel, executor}` names both.
-  /// @param options  of the heartbeat: how often, and how many may be missed.
+  /// @param place    an executor, a context or a wheel; use_wheel() finds or makes the wheel of the
+  ///                 first two. `{wheel, executor}` names both.
+  /// @param options  how often to ping, and how many pings the peer may miss.
   /// Exceptions: std::invalid_argument, naming the bad option and its range; what use_wheel()
   ///   throws.
   basic_heartbeat(const wheel_place<Executor>& place, const heartbeat_options& options)
@@ -71,24 +70,24 @@ public:
   /// Cancels what is pending.
   ~basic_heartbeat() = default;
 
-  /// As given.
+  /// The options of the constructor.
   [[nodiscard]] const heartbeat_options& options() const noexcept { return this->state_.options(); }
 
-  /// Something was sent to the peer. Of calls by several threads at the same time, any one may be
-  /// the one that counts.
+  /// Call this when something was sent to the peer. If several threads do so at the same time, any
+  /// of the times may count.
   void sent() noexcept { this->state_.sent(); }
 
-  /// The same for something that was received from it.
+  /// Call this when something was received from the peer.
   void received() noexcept { this->state_.received(); }
 
   /// Waits for the next thing to do.
   ///
-  /// Completes at once, as if posted, if that is overdue. Of several that are pending, each gets
-  /// an event of its own, in turn.
+  /// Completes at once, as if posted, if that is overdue. If several are pending, each gets an
+  /// event of its own, in turn.
   ///
   /// @param token  completion signature `void(error_code, heartbeat_event)`; the executor's default
   ///               token, or asio::deferred. The event means nothing if there is an error.
-  /// Errors: operation_aborted if cancelled, by cancel(), by the heartbeat's destruction or by the
+  /// Errors: operation_aborted if cancelled by cancel(), the heartbeat's destruction or the
   ///   associated slot; wheel_errc::too_many_pending.
   /// Executor: the handler's associated executor, or get_executor().
   /// Cancellation: terminal, partial and total, from any thread, by the associated slot.

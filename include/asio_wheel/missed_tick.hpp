@@ -1,23 +1,23 @@
-// L3 roof: what becomes of times that repeat when one of them is missed.
+// L3 roof: what happens when a tick that repeats is missed.
 #pragma once
 
 #include <cstdint>
 
 namespace asio_wheel {
 
-/// When the next tick is due after one that was taken too late: so late that the one after it was
-/// due too, or by more than 5 ms and more than two ticks of the wheel.
+/// When the next tick is due after one that was taken too late. Too late means that the tick after
+/// it was due, too, or that it was late by more than 5 ms and more than two ticks of the wheel.
 ///
-/// With a period of 10 and a consumer that is away from 10 to 37:
+/// With a period of 10, and a consumer that takes no tick from 10 to 37:
 /// ```text
-///   burst   0  10  20* 30* 40  50  60     as if nothing had happened; * are taken at 37
+///   burst   0  10  20* 30* 40  50  60     the old times; * are taken at 37
 ///   delay   0  10  20* 47  57  67         a whole period after the late one was taken
-///   skip    0  10  20* 40  50  60         the next in the old rhythm that is still to come
+///   skip    0  10  20* 40  50  60         the next future time of the old rhythm
 /// ```
 enum class missed_tick : std::uint8_t {
-  burst,  ///< at the time it always had: missed ticks follow each other until it has caught up
-  delay,  ///< one period from now: two ticks are never closer than the period
-  skip,   ///< at the next multiple of the period that lies ahead
+  burst,  ///< at its old time: missed ticks follow each other until none is left
+  delay,  ///< one period from now: two ticks are at least one period apart
+  skip,   ///< at the next future multiple of the period
 };
 
 }  // namespace asio_wheel

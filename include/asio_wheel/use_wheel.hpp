@@ -1,4 +1,4 @@
-// L3 roof: making a context's wheel and finding it again.
+// L3 roof: makes a context's wheel, and finds it again.
 #pragma once
 
 #include <asio_wheel/asio.hpp>
@@ -14,24 +14,44 @@
 
 namespace asio_wheel {
 
+namespace detail {
+/// Says more than Asio's own "Service already exists.".
+class wheel_already_exists : public asio::service_already_exists {
+public:
+  const char* what() const noexcept override
+  {
+    return "make_wheel: this context has a wheel already. It was made by an earlier make_wheel(), "
+           "or, "
+           "with default options, by the first timer, deadline or use_wheel() on the context. Call "
+           "make_wheel() before all of these, or use_wheel() for the wheel that is there.";
+  }
+};
+}  // namespace detail
+
 /// An io_context, a thread_pool or the like.
 template <class T>
 concept execution_context_type = std::derived_from<T, asio::execution_context>;
 
-/// Makes the wheel of `context`, which has none yet.
+/// Makes the wheel of `context`, which must not have one yet. Call it before anything that makes a
+/// wheel with default options: use_wheel(), and timers and deadlines on the context or its
+/// executor.
 ///
-/// Exceptions: asio::service_already_exists if it has; std::invalid_argument that names the first
-///   bad option and its range; std::bad_alloc.
+/// Exceptions: asio::service_already_exists if the context has a wheel; std::invalid_argument that
+///   names the first bad option and its range; std::bad_alloc.
 /// Thread safety: safe; of several threads one succeeds.
 template <execution_context_type Context>
 wheel_timer_service& make_wheel(Context& context, const wheel_options& options = {})
 {
-  return asio::make_service<wheel_timer_service>(
-    context, asio::any_io_executor(context.get_executor()), options);
+  try {
+    return asio::make_service<wheel_timer_service>(
+      context, asio::any_io_executor(context.get_executor()), options);
+  } catch (const asio::service_already_exists&) {
+    throw detail::wheel_already_exists();
+  }
 }
 
-/// The wheel of an executor's context, made with the default options if it has none. Of a strand
-/// it is that of the executor inside.
+/// The wheel of an executor's context; made with the default options if there is none. A strand's
+/// context is that of the executor inside.
 ///
 /// Exceptions: std::bad_alloc, if it has to be made.
 /// Thread safety: safe.
@@ -53,7 +73,7 @@ wheel_timer_service& use_wheel(const Executor& ex)
   return wheel;
 }
 
-/// The wheel of a context, made with the default options if it has none.
+/// The wheel of a context; made with the default options if there is none.
 ///
 /// Exceptions: std::bad_alloc, if it has to be made.
 /// Thread safety: safe.

@@ -9,15 +9,15 @@
 
 namespace asio_wheel {
 
-/// How an operation can fail that Asio has no error for.
+/// The errors that Asio has no code for.
 enum class wheel_errc {
-  too_many_pending = 1,  ///< `wheel_options::max_pending` waits were pending already
+  too_many_pending = 1,  ///< `wheel_options::max_pending` waits are pending
 };
 
 /// The category of wheel_errc.
 [[nodiscard]] ASIO_WHEEL_EXPORT const boost::system::error_category& wheel_category() noexcept;
 
-/// What makes a wheel_errc an error_code.
+/// Converts a wheel_errc to an error_code.
 [[nodiscard]] inline error_code make_error_code(wheel_errc e) noexcept
 {
   return {static_cast<int>(e), wheel_category()};

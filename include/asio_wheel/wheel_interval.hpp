@@ -1,4 +1,4 @@
-// L3 roof: a time that repeats, tick after tick.
+// L3 roof: a tick that repeats without drift.
 #pragma once
 
 #include <asio_wheel/asio.hpp>
@@ -17,14 +17,14 @@ namespace asio_wheel {
 
 /// Ticks at regular times, as `tokio::time::Interval` does.
 ///
-/// The ticks are due at `first + k * period`, and never drift: async_tick waits for the next that
-/// nobody took. One that is due already completes at once, as if posted, so a consumer who fell
-/// behind gets one tick per call with other work of the context in between; which ticks these are
-/// says `missed_tick`.
+/// The ticks are due at `first + k * period`, and never drift. async_tick() waits for the next tick
+/// that nobody took. If that is already due, it completes at once, as if posted: a consumer who
+/// fell behind gets one tick per call, with other work of the context in between. `missed_tick`
+/// says which ticks these are.
 ///
 /// Thread safety: a distinct object is safe, and so is a shared one, other than for construction,
-/// assignment and destruction. An object that was moved from may only be destroyed or assigned to.
-/// One may outlive its context, but must not start anything then.
+/// assignment and destruction. A moved-from object may only be destroyed or assigned to. An
+/// interval may outlive its context, but must not start anything then.
 template <class Executor = asio::any_io_executor>
 class basic_wheel_interval {
 public:
@@ -44,7 +44,7 @@ public:
   /// @param place   the wheel, or an executor or context whose wheel it is to be (see use_wheel).
   /// @param period  from tick to tick; more than zero. Each tick is completed at the wheel's next
   ///                tick, and the rounding does not add up.
-  /// @param missed  what becomes of ticks that are taken too late.
+  /// @param missed  what happens to ticks that are taken too late.
   /// Exceptions: std::invalid_argument that names the period and its range; std::bad_alloc; what
   ///   use_wheel() throws.
   basic_wheel_interval(wheel_place<Executor> place, duration period,
@@ -61,13 +61,13 @@ public:
     intrusive_ptr_add_ref(schedule_.get());
   }
 
-  /// Takes over the ticks with those who wait for them.
+  /// Takes over the ticks and the pending operations.
   basic_wheel_interval(basic_wheel_interval&&) = default;
 
-  /// Ends what is pending here with operation_aborted, then takes over.
+  /// Cancels what is pending here, then takes over.
   basic_wheel_interval& operator=(basic_wheel_interval&&) = default;
 
-  /// Every async_tick that has not completed does so with operation_aborted.
+  /// Cancels what is pending.
   ~basic_wheel_interval() = default;
 
   /// The executor of handlers that have none of their own.
@@ -76,25 +76,25 @@ public:
   /// From tick to tick.
   [[nodiscard]] duration period() const noexcept { return schedule_->period(); }
 
-  /// Every pending async_tick completes with operation_aborted, unless its tick is on its way
-  /// already. No tick is lost, nor is any moved: a later async_tick waits for the one that was
+  /// Cancels every pending async_tick, unless its tick is already on its way: they complete with
+  /// operation_aborted. No tick is lost or moved: a later async_tick waits for the one that was
   /// next.
   void cancel() noexcept { schedule_->cancel(); }
 
-  /// The next tick is due one period from now, and those after it in the rhythm that starts there.
-  /// Each pending async_tick waits for that tick instead, even if its own was due.
+  /// Restarts the rhythm: the next tick is due one period from now. Each pending async_tick waits
+  /// for that tick, even if its own was due.
   void reset() noexcept { schedule_->reset(); }
 
   /// Waits for the next tick and takes it.
   ///
-  /// Several may be pending: they all complete with the same tick, or, if more than one was due,
-  /// with one of these each.
+  /// Several may be pending. They complete with the same tick, or, if several ticks are due, with
+  /// one of these each.
   ///
   /// @param token  completion signature `void(error_code, time_point)`, with the time at which the
   ///               tick was due, however late it is; the executor's default token, or
   ///               asio::deferred.
-  /// Errors: success, never before the tick is due; operation_aborted if cancelled, by cancel(), by
-  ///   the interval's destruction or by the associated slot, and then no tick was taken;
+  /// Errors: success, never before the tick is due; operation_aborted if cancelled by cancel(), the
+  ///   interval's destruction or the associated slot, and then no tick was taken;
   ///   wheel_errc::too_many_pending.
   /// Executor: the handler's associated executor, or get_executor().
   /// Cancellation: terminal, partial and total, by the associated slot; as for all composed
@@ -135,7 +135,7 @@ private:
     template <class Self>
     void wait(Self& self)
     {
-      // Kept here, too: this operation may be over before the function returns.
+      // A copy: this operation may be over before the function returns.
       const auto schedule = schedule_;
       schedule->wait(self, began_);
     }

@@ -1,4 +1,4 @@
-// L2 service: what a wheel can be told when it is made.
+// L2 service: the options of a wheel.
 #pragma once
 
 #include <asio_wheel/detail/ground/export.hpp>
@@ -8,12 +8,12 @@
 
 namespace asio_wheel {
 
-/// Where a wait that is given as a delay takes its starting point from.
+/// The clock from which a wait's delay is counted.
 enum class clock_source {
   precise,  ///< `std::chrono::steady_clock`
   coarse,   ///< the kernel's tick where it can be read: cheaper, and a delay lasts longer by up to
-            ///< the grain of that clock (two ticks, usually 8 ms); shorter only where the host of
-            ///< a virtual machine holds up the kernel's tick for longer than that
+            ///< the grain of that clock (two ticks, usually 8 ms). A delay can be too short only if
+            ///< the host of a virtual machine holds up the kernel's tick for longer than the grain
 };
 
 /// The most shards that a wheel can have.
@@ -25,22 +25,22 @@ struct wheel_options {
   /// before its deadline.
   std::chrono::nanoseconds tick = std::chrono::milliseconds{1};
 
-  /// Slots of the finest wheel, 1 to 65536; rounded up to a power of two, 2 at least.
+  /// Slots of the finest level, 1 to 65536; rounded up to a power of two, 2 at least.
   std::size_t slots = 1024;
 
-  /// Independent parts, each with a lock of its own, up to 64; rounded up to a power of two.
-  /// 0: as many as the machine has processors.
+  /// Independent parts, each with its own lock, up to 64; rounded up to a power of two.
+  /// 0: one for each processor.
   std::size_t shards = 0;
 
-  /// Waits that may be pending at once; those beyond it complete with
+  /// How many waits may be pending at once. Further ones complete with
   /// `wheel_errc::too_many_pending`. 0: no limit.
   std::size_t max_pending = 0;
 
-  /// What delays are counted from.
+  /// The clock from which delays are counted.
   clock_source clock = clock_source::precise;
 };
 
-/// The options as a wheel uses them: rounded, and with the number of shards filled in.
+/// Rounds the options and fills in the number of shards, as make_wheel() does.
 /// Throws std::invalid_argument that names the first bad value and its range.
 [[nodiscard]] ASIO_WHEEL_EXPORT wheel_options resolve(wheel_options options);
 

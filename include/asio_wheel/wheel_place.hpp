@@ -1,4 +1,4 @@
-// L3 roof: where an object lives that can be made on an executor, a context or a wheel.
+// L3 roof: an executor, a context or a wheel as one parameter.
 #pragma once
 
 #include <asio_wheel/asio.hpp>
@@ -18,8 +18,8 @@ concept executor_for_place =
   !std::same_as<T, wheel_place<Executor>> && std::convertible_to<const T&, Executor>;
 }  // namespace detail
 
-/// A wheel, and the executor through which handlers are called that have none of their own. Meant
-/// for parameters: an executor, a context or a wheel turns into one, and so does `{wheel, ex}`.
+/// A wheel, and the executor of handlers that have none of their own. Meant for parameters: an
+/// executor, a context, a wheel and `{wheel, executor}` convert to it.
 template <class Executor = asio::any_io_executor>
 struct wheel_place {
   /// The wheel of the executor's context (see use_wheel).
@@ -40,7 +40,7 @@ struct wheel_place {
   /// A given wheel, with any executor.
   wheel_place(wheel_timer_service& w, const Executor& ex) : wheel(w), executor(ex) {}
 
-  wheel_timer_service& wheel;  ///< where the waits are
+  wheel_timer_service& wheel;  ///< holds the waits
   Executor executor;           ///< of handlers without one of their own
 };
 

@@ -1,4 +1,4 @@
-// L2 service: what a wheel says about itself.
+// L2 service: a wheel's counters and its histogram of lateness.
 #pragma once
 
 #include <asio_wheel/detail/ground/export.hpp>
@@ -13,7 +13,7 @@ namespace asio_wheel {
 /// A histogram of durations in powers of two: bucket i > 0 counts those in [2^(i-1), 2^i) ns.
 class ASIO_WHEEL_EXPORT log2_histogram {
 public:
-  /// Counts `d`; less than zero is zero.
+  /// Counts `d`; counts a negative one as zero.
   void add(std::chrono::nanoseconds d) noexcept;
 
   /// Adds the counts of another.
@@ -26,7 +26,7 @@ public:
   /// above max(). Zero if nothing was counted.
   [[nodiscard]] std::chrono::nanoseconds percentile(double p) const noexcept;
 
-  /// The longest; zero if nothing was counted.
+  /// The longest duration; zero if nothing was counted.
   [[nodiscard]] std::chrono::nanoseconds max() const noexcept { return max_; }
 
   /// Of all that were counted; no more than 292 years.
@@ -41,21 +41,21 @@ private:
   std::uint64_t sum_ns_ = 0;
 };
 
-/// A reading of a wheel's counters. Those that only grow count from the making of the wheel.
+/// A reading of a wheel's counters. All but `pending` count since the wheel was made.
 struct wheel_stats {
-  std::uint64_t pending = 0;        ///< waits whose handlers have not begun, nor were cancelled
+  std::uint64_t pending = 0;        ///< waits whose handlers have not begun and were not cancelled
   std::uint64_t started = 0;        ///< waits accepted
-  std::uint64_t expired = 0;        ///< waits that came to their deadline
+  std::uint64_t expired = 0;        ///< waits that reached their deadline
   std::uint64_t cancelled = 0;      ///< waits that ended with operation_aborted
-  std::uint64_t met = 0;            ///< deadlines whose operation ended before them
+  std::uint64_t met = 0;            ///< deadlines of operations that ended in time
   std::uint64_t rejected = 0;       ///< waits refused with too_many_pending
   std::uint64_t wakeups = 0;        ///< times the wheel's steady_timer fired
   std::uint64_t cascaded = 0;       ///< moves of a wait to a finer level
-  std::uint64_t largest_batch = 0;  ///< most expiries delivered before the wheel ran out of them
+  std::uint64_t largest_batch = 0;  ///< most waits delivered in a row until none was due
 
-  /// From the tick a wait was due at to its batch being taken up, over the expired ones. Its
-  /// deadline may lie up to one tick before that tick. One that was past at its start counts from
-  /// its deadline too, but from no earlier than the wheel's latest pass.
+  /// How late expired waits were: from the tick at which a wait was due until its batch began. The
+  /// deadline may lie up to one tick before that tick. A wait whose deadline was past when it
+  /// started counts from its deadline, or from the wheel's latest pass if that is later.
   log2_histogram lateness;
 };
 

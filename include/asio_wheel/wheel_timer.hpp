@@ -18,12 +18,12 @@
 
 namespace asio_wheel {
 
-/// A waitable timer: `asio::basic_waitable_timer<std::chrono::steady_clock>`, member for member,
-/// with its waits on the timing wheel of its executor's context.
+/// A waitable timer with every member of `asio::basic_waitable_timer<std::chrono::steady_clock>`.
+/// Its waits are on the timing wheel of its executor's context.
 ///
-/// What differs: it has the wheel's resolution; a wait can be cancelled until its handler begins,
-/// also when it has expired; and the timer may outlive its context, where its waits end without
-/// their handlers being called.
+/// What differs: its resolution is the wheel's; a wait can be cancelled until its handler begins,
+/// even if it has expired; and the timer may outlive its context, which destroys the handlers
+/// uncalled.
 ///
 /// Thread safety: a distinct object is safe, and so is a shared one, other than for construction,
 /// assignment and destruction.
@@ -44,9 +44,8 @@ public:
 
   /// A timer that has expired.
   ///
-  /// @param place  an executor, a context or a wheel; of the first two, the wheel is found or made
-  ///               by use_wheel(). Handlers without an executor of their own are called through
-  ///               the executor of that.
+  /// @param place  an executor, a context or a wheel; use_wheel() finds or makes the wheel of the
+  ///               first two. Handlers without an executor of their own run through its executor.
   /// Exceptions: what use_wheel() throws.
   explicit basic_wheel_timer(const wheel_place<Executor>& place)
     : state_(detail::core_of(place.wheel)),
@@ -109,10 +108,10 @@ public:
   }
 
   /// Cancels all pending waits: they complete with operation_aborted. Returns how many. A wait is
-  /// pending until its handler begins, also when the expiry has passed.
+  /// pending until its handler begins, even if the expiry has passed.
   std::size_t cancel() noexcept { return state_.cancel(); }
 
-  /// Cancels the oldest pending wait. Returns how many that were, 0 or 1.
+  /// Cancels the oldest pending wait. Returns 1, or 0 if there is none.
   std::size_t cancel_one() noexcept { return state_.cancel_one(); }
 
   /// When the timer expires, or expired.
@@ -127,8 +126,8 @@ public:
   /// Sets the expiry to `delay` from now and cancels all pending waits. Returns how many.
   std::size_t expires_after(const duration& delay) noexcept { return state_.expires_after(delay); }
 
-  /// Blocks the calling thread until the expiry by the wheel's clock. Does not need the context
-  /// to run; under a virtual_time it takes another thread to move the clock.
+  /// Blocks the calling thread until the expiry by the wheel's clock. The context need not run.
+  /// Under a virtual_time another thread must move the clock.
   void wait()
   {
     const detail::wheel_clock& clock = state_.core().clock();
@@ -144,13 +143,13 @@ public:
 
   /// Waits for the expiry.
   ///
-  /// Completes at once, as if posted, if it has passed when it is set; never at
-  /// time_point::max(). Any number of waits may be pending; they complete in order.
+  /// Completes at once, as if posted, if the expiry has passed; never if it is time_point::max().
+  /// Any number of waits may be pending; they complete in order.
   ///
   /// @param token  completion signature `void(error_code)`; the executor's default token, or
   ///               asio::deferred.
-  /// Errors: success when the expiry has come, never before; operation_aborted if cancelled, by
-  ///   cancel(), by a new expiry, by the timer's destruction or by the associated slot;
+  /// Errors: success when the expiry has come, never before; operation_aborted if cancelled by
+  ///   cancel(), a new expiry, the timer's destruction or the associated slot;
   ///   wheel_errc::too_many_pending.
   /// Executor: the handler's associated executor, or get_executor().
   /// Cancellation: terminal, partial and total, from any thread, by the associated slot.
@@ -165,7 +164,7 @@ private:
   template <class>
   friend class basic_wheel_timer;
 
-  /// The executor is there before the waits are taken over: making one may throw.
+  /// Takes a finished executor, since making one may throw, and then takes over the waits.
   basic_wheel_timer(detail::timer_state&& state, const detail::timer_executor<executor_type>& ex)
     : state_(std::move(state)),
       executor_(ex)

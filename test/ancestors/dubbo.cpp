@@ -1,7 +1,7 @@
-// Dubbo: an RPC framework with Netty's wheel in three places. A call that failed is tried again
-// later until it succeeds (failback); a call without an answer is timed out; an idle connection
-// gets a heartbeat, and a silent one is connected anew. What it is known for, in our terms: a
-// keyed_scheduler, timeout_after and a heartbeat.
+// Dubbo: an RPC framework with Netty's wheel in three places. It retries a failed call until it
+// succeeds (failback), times out a call without an answer, pings an idle connection and reconnects
+// a silent one.
+// In our terms: a keyed_scheduler, timeout_after and a heartbeat.
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/local/connect_pair.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
@@ -25,7 +25,7 @@ using support::wheel_in_virtual_time;
 
 namespace {
 
-/// Tells a registry about services; what fails is tried again every 5 s, by one task per service.
+/// Registers services, and tries failed ones again every 5 s, with one task per service.
 class failback_registry {
 public:
   explicit failback_registry(wheel_in_virtual_time& c) : time_(c), retries_(c.wheel) {}
@@ -95,7 +95,8 @@ struct pending_calls : wheel_in_virtual_time {
   std::map<int, call> calls;
 };
 
-/// A client's side of a connection whose peer answers pings and connects for as long as it is up.
+/// The client's side of a connection. While the peer is up, it answers pings and accepts
+/// connections.
 struct connection : wheel_in_virtual_time {
   connection() { await_event(); }
 

@@ -1,6 +1,6 @@
-// The timing wheels written in Go (RussellLuo/timingwheel, ouqiang/timewheel and their kin): tasks
-// that run once, a number of times or for ever, each under a unique key by which it is removed.
-// What they are known for, in our terms: such a wheel is a keyed_scheduler.
+// The timing wheels written in Go (RussellLuo/timingwheel, ouqiang/timewheel and others): tasks
+// that run once, several times or for ever, each under a unique key by which it is removed. In our
+// terms: such a wheel is a keyed_scheduler.
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <functional>
@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 namespace {
 
 struct go_wheel_in_virtual_time : support::wheel_in_virtual_time {
-  /// A task that notes when it ran.
+  /// A task that records when it ran.
   [[nodiscard]] auto note(std::vector<duration>& runs)
   {
     return [this, &runs] { runs.push_back(elapsed()); };

@@ -1,7 +1,7 @@
-// Kafka's timer: a hierarchy of wheels, in which a delay beyond one wheel overflows into the next,
-// coarser one and comes down again as its time draws near; a queue of the occupied buckets alone
-// drives it, so that no empty one costs anything. What it is known for, in our terms: a bucket is
-// a slot, an overflow wheel a level, a reinsertion a cascade.
+// Kafka's timer: a hierarchy of wheels. A delay beyond one wheel overflows into the next, coarser
+// one, and comes down again as its time draws near. A queue of the occupied buckets drives it, so
+// that empty buckets cost nothing. In our terms: a bucket is a slot, an overflow wheel a level, a
+// reinsertion a cascade.
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
@@ -23,7 +23,7 @@ using support::wheel_in_virtual_time;
 
 namespace {
 
-/// Ticks of 1 ms and wheels of 20 buckets, as Kafka has them; 32, once rounded.
+/// Ticks of 1 ms and wheels of 20 buckets, as in Kafka, which are rounded up to 32.
 constexpr wheel_options kafkas()
 {
   wheel_options options;
@@ -31,7 +31,7 @@ constexpr wheel_options kafkas()
   return options;
 }
 
-/// How often a wait of this length is moved on its way to expiry.
+/// How often a wait of this length moves before it expires.
 std::uint64_t cascades_of(duration delay)
 {
   wheel_in_virtual_time c(kafkas());
@@ -79,7 +79,7 @@ BOOST_AUTO_TEST_CASE(waits_of_all_levels_expire_in_order)
 
 BOOST_AUTO_TEST_CASE(a_wait_comes_down_by_a_level_at_least_each_time_it_is_moved)
 {
-  // The finest level reaches 32 ticks, and each one eight times as far as the one below it.
+  // The finest level reaches 32 ticks, and each level eight times as far as the one below it.
   BOOST_TEST(cascades_of(20ms) == 0U);
   std::uint64_t level = 0;
   for (const duration reach : {256ms, 2'048ms, 16'384ms, 131'072ms}) {
@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE(the_clock_goes_from_one_occupied_bucket_to_the_next)
 
 BOOST_AUTO_TEST_CASE(an_empty_bucket_wakes_nobody)
 {
-  // In real time: 150 ticks of it, well inside the finest level, so that none is for a cascade.
+  // In real time, with 150 ticks, well inside the finest level, so that nothing cascades.
   support::context_with_wheel c(support::with_tick(100us));
   outcome waits;
   for (const duration delay : {2ms, 8ms, 15ms}) c.wheel.async_wait(delay, waits.recorder());

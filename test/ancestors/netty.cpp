@@ -1,6 +1,6 @@
 // Netty's HashedWheelTimer: one thread and one wheel of tickDuration x ticksPerWheel for the
-// approximate timeouts of many connections. What it is known for, in our terms: a Timeout is a
-// wait, its task a handler, newTimeout() is async_wait(), stop() is cancel_all().
+// approximate timeouts of many connections. In our terms: a Timeout is a wait, its task a handler,
+// newTimeout() is async_wait(), stop() is cancel_all().
 #include <array>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/strand.hpp>
@@ -163,7 +163,7 @@ BOOST_AUTO_TEST_CASE(an_expired_timeout_cannot_be_cancelled)
   BOOST_TEST(wait.succeeded());
 }
 
-// Netty says so too, but only as long as its worker has not come to the timeout's tick.
+// So it is with Netty, but only until its worker has reached the timeout's tick.
 BOOST_AUTO_TEST_CASE(a_timeout_can_be_cancelled_until_its_task_is_run)
 {
   wheel_in_virtual_time c;

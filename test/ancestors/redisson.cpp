@@ -1,7 +1,7 @@
-// Redisson's lock watchdog: a lock in Redis is a lease, which the server ends after 30 s. The
-// client that holds it renews it after every third of that for as long as it holds it, so that a
-// lock outlives its use, and a dead holder, by one lease at the most. What it is known for, in our
-// terms: renewals are a task under the lock's name, and the server's lease is a wheel_watchdog.
+// Redisson's lock watchdog: a lock in Redis is a lease, which the server ends after 30 s. Its
+// holder renews it after every third of that time. So a lock outlives its holder by at most one
+// lease. In our terms: renewals are a task under the lock's name, and the server's lease is a
+// wheel_watchdog.
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <map>
@@ -65,7 +65,7 @@ private:
   std::map<std::string, lock> locks_;
 };
 
-/// A process that holds locks. When it is gone nobody renews them, and nobody releases them either.
+/// A process that holds locks. When it is gone, nobody renews or releases them.
 class client {
 public:
   client(wheel_timer_service& wheel, lock_store& store, std::string id)
@@ -115,7 +115,7 @@ private:
 };
 
 struct two_clients : support::wheel_in_virtual_time {
-  /// Goes on until the lock is free. When that is.
+  /// Advances until the lock is free. Returns when that is.
   [[nodiscard]] duration time_of_loss(const std::string& name)
   {
     while (!store.owner_of(name).empty() && time.advance_to_next()) continue;

@@ -1,7 +1,6 @@
-// A consumer that uses all of the roof, in one file: test/builds.sh compiles and runs it with every
-// compiler, standard and switch that it knows. Time is virtual, and there is one thread, so that it
-// runs without threads as well. What the parts promise is for the other tests; here they are to
-// compile, link and come to the right end.
+// A user's program with all of the roof in one file. test/builds.sh compiles and runs it with every
+// compiler, standard and switch. Time is virtual, and there is one thread, so that it runs without
+// threads, too. Other tests check the promises; here everything must compile, link and end right.
 #include <asio_wheel.hpp>
 #include <asio_wheel/fmt.hpp>
 

@@ -1,8 +1,8 @@
 // Fault: the context goes, with a million waits, with services in any order, as a static object, or
 // with others who use the wheel while it does.
 //
-// From the beginning of its context's shutdown on a wheel destroys what it is given: no handler is
-// called, none is left, nothing crashes. Timers may outlive all of it.
+// As soon as its context shuts down, a wheel destroys every handler that it gets: none is called,
+// none is left, nothing crashes. Timers may outlive all of it.
 #include <array>
 #include <boost/asio/execution_context.hpp>
 #include <boost/asio/io_context.hpp>
@@ -30,7 +30,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A service of somebody else's that holds timers, and does something as its context shuts down.
+/// Another service that holds timers, and does something when its context shuts down.
 class lodger : public asio::execution_context::service {
 public:
   static inline asio::execution_context::id id;
@@ -67,8 +67,7 @@ private:
 enum class order { lodger_first, wheel_first };
 constexpr std::array both_orders{order::lodger_first, order::wheel_first};
 
-/// A context with a wheel and a lodger, made in this order, so shut down and destroyed in the
-/// other.
+/// A context with a wheel and another service, made in this order, and so destroyed in the other.
 struct house {
   explicit house(order o)
   {
@@ -85,7 +84,7 @@ struct house {
   std::shared_ptr<int> life = std::make_shared<int>();
 };
 
-/// Runs a little, so that completions are under way in every manner.
+/// Runs a little, so that there are completions in every state.
 void run_a_little(asio::io_context& context)
 {
   context.poll_one();
@@ -160,7 +159,7 @@ BOOST_AUTO_TEST_CASE(may_have_a_service_whose_timers_are_in_handlers_of_the_whee
 BOOST_AUTO_TEST_CASE_TEMPLATE(destroys_what_a_service_starts_as_it_shuts_down, Operation,
                               every_operation)
 {
-  // Other than ours, a timer of Asio's must not outlive its context.
+  // Asio's timer must not outlive its context; ours may.
   constexpr bool outlives = !std::is_same_v<Operation, operation_that_times_out>;
   for (const order o : both_orders) {
     for (const bool in_use : {false, true}) {
@@ -235,7 +234,7 @@ BOOST_AUTO_TEST_CASE(may_get_its_first_wheel_while_it_shuts_down)
   BOOST_TEST(life.use_count() == 1);
 }
 
-// Checked by the end of the process: it must be an orderly one.
+// The end of the process checks this: it must be an orderly one.
 BOOST_AUTO_TEST_CASE(may_be_static)
 {
   struct check {

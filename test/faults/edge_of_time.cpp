@@ -1,8 +1,8 @@
-// Fault: deadlines at the edges: of what a time_point holds, of what a level of the wheel reaches,
-// of a tick, and of the coarse clock's grain.
+// Fault: deadlines at the edges of a time_point, of a level of the wheel, of a tick, and of the
+// coarse clock's grain.
 //
-// Each completes at the first tick that is not before it, neither earlier nor later; the past is
-// now, and the end of time never comes.
+// Each completes exactly at the first tick that is not before it. The past completes at once, and
+// the end of time never comes.
 #include <time.h>
 
 #include <array>
@@ -36,7 +36,7 @@ constexpr std::array past{time_point::min(), time_point::min() + 1ns, time_point
 constexpr std::array never_reached{time_point::max() - 24h, time_point::max() - 1ns,
                                    time_point::max()};
 
-/// Time points around `now`, with the ends of what can be reached from it by a duration.
+/// Time points around `now`, with the most distant ones that a duration can reach.
 std::vector<time_point> around(time_point now)
 {
   std::vector<time_point> all(past.begin(), past.end());
@@ -48,7 +48,7 @@ std::vector<time_point> around(time_point now)
   return all;
 }
 
-/// Whether a wait that is to end at `deadline` has ended by `now` and not before.
+/// Whether a wait for `deadline` has ended by `now` and not before.
 bool ended_in_time(const outcome& wait, time_point deadline, time_point now)
 {
   return deadline <= now ? wait.succeeded() : wait.pending();
@@ -192,7 +192,7 @@ BOOST_AUTO_TEST_CASE(is_no_edge_to_what_must_stay_alive)
     v.time.advance(2ms);
     BOOST_TEST(expired.succeeded());
 
-    int events = 0;  // outlives what a heartbeat's end leaves to be called
+    int events = 0;  // outlives the handlers that a heartbeat's end leaves
     for (const std::size_t missed : {std::size_t{1}, ~std::size_t{0}}) {
       heartbeat beat(v.wheel, {.interval = d, .max_missed = missed});
       events = 0;

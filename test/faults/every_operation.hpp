@@ -1,4 +1,4 @@
-// Every operation of the library, to be started in the same way, and a scene to start it in.
+// Every operation of the library, each started in the same way, and a scene to start it in.
 #pragma once
 
 #include <array>
@@ -52,7 +52,7 @@ struct wait_of_a_timer {
   asio_wheel::wheel_timer timer;
 };
 
-/// Its handlers are posted on, which takes memory.
+/// Posts its handlers, which takes memory.
 struct wait_with_an_executor {
   using executor = decltype(asio::require(std::declval<asio::io_context::executor_type>(),
                                           asio::execution::blocking.never));
@@ -142,7 +142,7 @@ struct event_of_a_heartbeat {
   asio_wheel::heartbeat heartbeat;
 };
 
-/// Its function is called by the scheduler, whatever is associated with it.
+/// The scheduler calls its function and ignores the function's associations.
 struct task_of_a_scheduler {
   explicit task_of_a_scheduler(wheel_timer_service& wheel) : scheduler(wheel) {}
 
@@ -163,7 +163,7 @@ using every_asynchronous_operation =
 using every_operation = decltype(std::tuple_cat(std::declval<every_asynchronous_operation>(),
                                                 std::declval<std::tuple<task_of_a_scheduler>>()));
 
-/// What a case keeps count of: the handlers that it started, that were called and that live.
+/// The counts of a case: the handlers that were started, that were called and that live.
 struct tally {
   std::size_t started = 0;
   std::size_t called = 0;

@@ -1,7 +1,8 @@
 // Fault: the process forks while waits are pending.
 //
-// With notify_fork() around it, as Asio wants it, both processes have all the waits: each completes
-// or destroys its own. A child that neither runs the context nor destroys it needs no notification.
+// With notify_fork() around the fork, as Asio demands, both processes have all the waits, and each
+// completes or destroys its own. A child that neither runs nor destroys the context needs no
+// notification.
 #include <boost/asio/execution_context.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
@@ -23,7 +24,7 @@ using support::outcome;
 
 namespace {
 
-/// Waits that are pending when the process forks, and how they end in either.
+/// Waits that are pending when the process forks, and their ends in both processes.
 struct waits_across_a_fork {
   explicit waits_across_a_fork(bool asleep) : c(std::in_place)
   {
@@ -40,7 +41,7 @@ struct waits_across_a_fork {
     if (asleep) c->context.poll();
   }
 
-  /// Ends all waits, and tries some more.
+  /// Ends all waits, and tries some new ones.
   [[nodiscard]] bool go_on()
   {
     outcome later;

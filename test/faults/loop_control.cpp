@@ -1,4 +1,4 @@
-// Fault: the loop is stopped, restarted and run in every way there is, with waits pending.
+// Fault: the loop is stopped, restarted and run in every possible way, with waits pending.
 //
 // Nothing is lost or early. run_one() and stop() count the functions that the wheel posts, each of
 // which completes up to 64 waits.
@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t at_once = detail::delivery::length;
 constexpr std::size_t many = 10 * at_once;
 
-/// Waits of all kinds of ends: due one after the other, due at once, and aborted.
+/// Waits with all kinds of ends: due one after the other, due at once, and aborted.
 struct mixed_waits : context_with_wheel {
   mixed_waits()
   {

@@ -1,8 +1,8 @@
-// Fault: handlers re-enter the library when they are called, moved and destroyed: they start and
-// cancel waits, set and destroy timers, and destroy what they belong to, the context included.
+// Fault: handlers re-enter the library when they are called, moved and destroyed. They start and
+// cancel waits, set and destroy timers, and destroy their own objects and even their context.
 //
-// All of this is allowed, since no lock is held while a handler is moved, called or destroyed.
-// Only the object whose member function moves the handler must last as long as that function.
+// All of this is allowed, because no lock is held while a handler is moved, called or destroyed.
+// Only the object whose member function moves the handler must live as long as that function.
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/cancellation_signal.hpp>
@@ -25,7 +25,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Does whatever can be done with a wheel.
+/// Does everything that can be done with a wheel.
 class meddler {
 public:
   explicit meddler(wheel_timer_service& w) : wheel_(w) { set_timer(); }
@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(an_operation_whose_object_is_destroyed, Operation,
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(an_operation_whose_context_goes, Operation, every_operation)
 {
-  // The meddler's timer may outlive the context, and is used as that goes.
+  // The meddler's timer may outlive the context, and is used while the context is destroyed.
   meddle_until<Operation>([](auto& s) { s.reset(); });
 }
 
@@ -156,8 +156,9 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(its_own_operation, Operation, every_operation)
   BOOST_TEST(s.wheel.pending() == 0U);
 }
 
-// Legal where the handler runs in another context: nobody is inside the one that goes. Not for an
-// interval's tick: Asio's composed operations keep their executor until the handler has returned.
+// Legal if the handler runs in another context, because nobody is inside the destroyed one. Not
+// legal for an interval's tick: Asio's composed operations keep their executor until the handler
+// has returned.
 using every_operation_of_one_part =
   std::tuple<plain_wait, wait_of_a_timer, wait_with_an_executor, operation_that_is_cancelled,
              operation_that_times_out, expiry_of_a_watchdog, event_of_a_heartbeat>;
@@ -178,7 +179,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(its_wheels_context, Operation, every_operation_of_
     }));
     if (cancelled) s->wheel.cancel_all();
     s.reset();
-    // Each has work only as long as the other has not done its part.
+    // Each context has work only until the other has done its part.
     for (int i = 0; life.use_count() > 1 && i < 1000; ++i) {
       if (outer.poll() == 0) wheels.run_for(1ms);
       outer.restart();

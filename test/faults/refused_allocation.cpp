@@ -1,9 +1,9 @@
-// Fault: memory is refused. Every allocation of every operation in turn, first by the handler's
-// allocator, then by the heap; while operations are started, and while the loop runs.
+// Fault: memory is refused, for every allocation of every operation in turn, first by the handler's
+// allocator, then by the heap; while operations start, and while the loop runs.
 //
-// What runs out while something is started starts nothing. What runs out while the loop runs leaves
-// by run() as std::bad_alloc; it costs a handler if memory was wanted on the way to that handler's
-// own executor, as with Asio's operations, and otherwise nothing.
+// A refusal during a start starts nothing. A refusal while the loop runs leaves run() as
+// std::bad_alloc. It loses a handler only on the way to that handler's own executor, as with Asio's
+// operations.
 #include <boost/asio/bind_allocator.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/execution/context.hpp>
@@ -37,8 +37,8 @@ namespace {
 
 constexpr std::size_t larger_than_what_is_recycled = 1024;
 
-/// Takes memory for each function from operator new, which can be limited. Asio's executors take
-/// theirs elsewhere.
+/// Takes memory for each function from operator new, which the test limits; Asio's executors do
+/// not.
 struct heap_executor {
   asio::io_context* context;
 
@@ -55,7 +55,7 @@ struct heap_executor {
   bool operator==(const heap_executor&) const = default;
 };
 
-/// Its handlers are posted on, which takes memory from the heap.
+/// Posts its handlers, which takes memory from the heap.
 struct wait_with_a_heap_executor {
   explicit wait_with_a_heap_executor(wheel_timer_service& wheel)
     : timer(wheel, heap_executor{&static_cast<asio::io_context&>(wheel.context())})
@@ -75,13 +75,14 @@ struct wait_with_a_heap_executor {
 using every_use_of_the_heap = decltype(std::tuple_cat(
   std::declval<every_operation>(), std::declval<std::tuple<wait_with_a_heap_executor>>()));
 
-/// Calls `round(limit)` with a heap that refuses the first call, the second, and so on, until one
-/// gets through: once only that call, and once all that follow, too.
+/// Calls `round(limit)` with a heap that refuses the first allocation, then the second, and so on,
+/// until nothing is refused. Does so twice: refuses only that allocation, and all that follow it,
+/// too.
 template <class Round>
 void refuse_each_call(Round round)
 {
-  // By now all is allocated that a process allocates once. Twice, as the books of a test may be
-  // among it.
+  // Makes all allocations that a process makes only once. Twice, because the test's own counters
+  // may be among them.
   for (int i = 0; i < 2; ++i) round(heap_limit::unlimited - 1, 0);
   for (const std::size_t refusals : {std::size_t{1}, heap_limit::unlimited}) {
     bool refused = true;
@@ -94,7 +95,8 @@ void refuse_each_call(Round round)
   }
 }
 
-/// Calls `act` with a limited heap, and again if it threw, up to `times`. How often it did.
+/// Calls `act` with a limited heap, again and again while it throws, up to `times`. Returns how
+/// often it threw.
 template <class Act>
 std::size_t bad_allocs(std::size_t times, Act act)
 {
@@ -127,7 +129,7 @@ bool start_with_limited_heap(std::size_t calls, std::size_t refusals)
     refused = limit.was_reached();
   }
   BOOST_TEST(s.living() == s.started);
-  // A deadline that there is no memory for is refused, and its operation is under way.
+  // The deadline is refused because there is no memory for it, and its operation has started.
   BOOST_TEST(s.wheel.pending() + s.wheel.stats().rejected == s.started);
   if (!s.operation) s.make();
   s.start(counted<>(s));
@@ -153,7 +155,7 @@ bool run_with_limited_heap(std::size_t calls, std::size_t refusals)
     thrown = bad_allocs(3, [&] { s.context.run_for(support::patience); });
     refused = limit.was_reached();
   }
-  // No start has to come to its help.
+  // It needs no other start to go on.
   support::run_to_end(s.context);
   if (std::is_same_v<Operation, wait_with_a_heap_executor>)
     BOOST_TEST(s.called + thrown >= s.started);
@@ -164,7 +166,7 @@ bool run_with_limited_heap(std::size_t calls, std::size_t refusals)
   return refused;
 }
 
-/// A context's executor that has no memory for a function while it is told so.
+/// A context's executor that can be told to have no memory for functions.
 struct forgetful_executor {
   asio::io_context* context;
   const bool* has_memory;
@@ -217,7 +219,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(by_the_handlers_allocator_starts_nothing, Operatio
   }
 }
 
-// Only on the way to an executor of its own does a handler need memory again.
+// A handler needs memory again only on the way to an executor of its own.
 BOOST_AUTO_TEST_CASE(by_the_handlers_allocator_on_its_way_loses_that_handler_alone)
 {
   scene<wait_with_an_executor> s;
@@ -225,7 +227,7 @@ BOOST_AUTO_TEST_CASE(by_the_handlers_allocator_on_its_way_loses_that_handler_alo
   support::ledger books;
   for (int i = 0; i < 3; ++i)
     s.start(asio::bind_allocator(support::booking_allocator<void>(books), counted<>(s)));
-  books.refused = books.taken + 1;  // that of the second
+  books.refused = books.taken + 1;  // the second one's
   BOOST_CHECK_THROW(s.context.run(), std::bad_alloc);
   support::run_to_end(s.context);
   BOOST_TEST(s.called == 2U);
@@ -288,8 +290,8 @@ BOOST_AUTO_TEST_CASE(of_a_conversion_leaves_a_timer_its_waits)
   });
 }
 
-// Of the first allocations only, those of the service and its shards. Then comes a strand, and one
-// of Asio 1.81 that finds no memory destroys what it has not yet filled in.
+// Refuses only the first allocations, of the service and its shards. Then comes a strand, and in
+// Asio 1.81 a strand without memory destroys members that it has not initialised.
 BOOST_AUTO_TEST_CASE(of_a_wheel_leaves_the_context_without)
 {
   const auto check = [](auto make) {

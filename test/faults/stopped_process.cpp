@@ -1,8 +1,7 @@
-// Fault: time goes on and the loop does not: the process is stopped by a signal, or a handler
+// Fault: time goes on and the loop does not, because a signal stops the process or a handler
 // blocks.
 //
-// Nothing is early, nothing is lost, and all that fell due meanwhile is found in one pass, in
-// order.
+// Nothing is early, nothing is lost, and one pass finds all that fell due meanwhile, in order.
 #include <poll.h>
 #include <unistd.h>
 
@@ -26,7 +25,7 @@ using support::context_with_wheel;
 
 namespace {
 
-/// What waits on one tick after the other tell of a gap in time.
+/// Waits on one tick after the other, which show a gap in time.
 struct gap_report {
   std::uint32_t ended = 0;
   std::uint32_t early = 0;
@@ -106,7 +105,7 @@ public:
     return value;
   }
 
-  /// Whether something comes within `time`, which passes otherwise.
+  /// Waits for input for up to `time`. Returns whether it came.
   [[nodiscard]] bool speaks_within(std::chrono::milliseconds time) const
   {
     ::pollfd end{ends_[0], POLLIN, 0};
@@ -117,8 +116,7 @@ private:
   std::array<int, 2> ends_{};
 };
 
-/// Runs waits on `n` milliseconds in succession, and reports when the first ends and after the
-/// last.
+/// Runs waits on `n` successive milliseconds. Reports when the first ends, and after the last.
 bool run_and_report(const report_pipe& pipe, std::uint32_t n, clock_source clock)
 {
   wheel_options options;
@@ -138,7 +136,7 @@ void check(const gap_report& report, std::uint32_t ended, duration gap, std::uin
   BOOST_TEST(report.disordered == 0U);
   BOOST_TEST((report.gap >= gap));
   BOOST_TEST(report.caught_up >= caught_up);
-  // The pass came before; what fell due between it and the first handler takes another.
+  // Waits that fell due between the pass and the first handler need another pass.
   BOOST_TEST(report.wakeups <= 2U);
 }
 

@@ -1,6 +1,6 @@
-// Never early, at scale: ten million waits in a release build, a million of them by the real clock;
-// ticks from 1 us to 1 h, two slots to a thousand, by delay and by deadline, with loops that block
-// and threads that start waits meanwhile.
+// Never early, at scale: ten million waits in a release build, a million of them in real time, with
+// ticks from 1 us to 1 h and two to a thousand slots, by delay and by deadline, with loops that
+// block and threads that start waits meanwhile.
 #include <algorithm>
 #include <array>
 #include <boost/asio/executor_work_guard.hpp>
@@ -29,8 +29,8 @@ using support::scaled;
 
 namespace {
 
-/// Spreads waits over up to four thousand places within `ticks` of the wheel, each from just before
-/// a tick to just after it; every other one by delay.
+/// Spreads waits over up to four thousand places within `ticks` of the wheel, from just before a
+/// tick to just after it. Every other wait is a delay.
 class spread {
 public:
   spread(wheel_timer_service& wheel, std::uint64_t ticks)
@@ -76,7 +76,7 @@ void check_all(const early_count& count, std::size_t n)
   BOOST_TEST(count.early == 0U);
 }
 
-/// Has `start(context, count, n)` start waits, and runs them.
+/// Starts waits with `start(context, count, n)`, and runs them.
 template <class Start>
 void check_in_real_time(const wheel_options& options, Start start)
 {

@@ -1,11 +1,10 @@
 // Fault: handlers throw when they are called, moved or destroyed.
 //
-// An exception leaves by the function that was called: the initiation, which starts nothing then,
-// or run(), by when the handler is gone, called or not, and no other. Where Asio dispatches
-// handlers on the spot it keeps their exceptions until the function is over that does so, a batch
-// of 64 waits: several of them leave run() as one asio::multiple_exceptions. What is destroyed
-// uncalled, with its context or its operation, is moved once more: a throw there ends the process,
-// as it does in Asio.
+// An exception leaves the function that was called: the initiation, which then starts nothing, or
+// run(), and then only this handler is gone, called or not. If Asio dispatches handlers on the
+// spot, it keeps their exceptions until the end of the batch of 64 waits, and several leave run()
+// as one asio::multiple_exceptions. A handler that is destroyed uncalled, with its context or its
+// operation, is moved once more: an exception there ends the process, as in Asio.
 #include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
@@ -68,7 +67,7 @@ struct throws_from_move : counted<> {
   std::size_t* left;
 };
 
-/// Starts operations, every other one with such a handler, and runs them through what that throws.
+/// Starts operations, every other one with such a handler, and runs them through its exceptions.
 template <class Handler, class Operation, class Act>
 void check_that_no_other_is_lost(Act act)
 {

@@ -1,8 +1,8 @@
 // Fault: an operation runs in context A, its deadline on the wheel of context B, and its handler in
 // A or in a strand of context C. A ends the operation, A goes or B goes, wherever the deadline is.
 //
-// An operation that ends is delivered at once, whatever B does. Whoever goes takes its own along:
-// the operation ends uncalled with A, and goes on without B.
+// An operation that ends is delivered at once, whatever B does. If A goes, it destroys the
+// operation uncalled; if B goes, the operation goes on.
 #include "faults/two_contexts.hpp"
 
 #include <array>
@@ -28,7 +28,7 @@ using asio::error::operation_aborted;
 
 namespace {
 
-/// A coroutine that waits on a socket of its own, with a deadline on another context's wheel.
+/// A coroutine that waits on its own socket, with a deadline on another context's wheel.
 asio::awaitable<void> receive(wheel_timer_service& wheel, wheel_timer_service::time_point deadline,
                               [[maybe_unused]] std::shared_ptr<int> life)
 {
@@ -133,7 +133,7 @@ BOOST_AUTO_TEST_CASE(a_may_go_first_with_its_operation)
 
 BOOST_AUTO_TEST_CASE(a_may_go_and_its_operation_after_it)
 {
-  // Not so a strand: Asio's may not outlive its context.
+  // Without a strand, because Asio's must not outlive its context.
   for (const place p : all_places) {
     scene s(handler_in::a);
     s.start(p);
@@ -216,7 +216,7 @@ BOOST_AUTO_TEST_CASE(b_may_go_first_and_what_has_fired_is_reported)
     s.operation.complete(operation_aborted);
     s.poll();
     BOOST_TEST(s.result.calls == 1);
-    // One that is on its way arrives before the abort does.
+    // A deadline on its way arrives before the abort.
     const place then = p == place::on_its_way     ? place::fired
                        : p == place::refusal_sent ? place::refusal_told
                                                   : p;

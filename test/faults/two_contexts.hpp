@@ -1,5 +1,5 @@
-// An operation in one context with its deadline on the wheel of another, and all the places where
-// that deadline can be.
+// An operation in one context with its deadline on the wheel of another, and all places where that
+// deadline can be.
 #pragma once
 
 #include <array>
@@ -68,7 +68,7 @@ inline bool is_under_way(place p)
   return p == place::on_its_way || p == place::refusal_sent;
 }
 
-/// What an operation in context A that is aborted reports with timeout_after.
+/// What an aborted operation in context A reports with timeout_after.
 inline asio_wheel::error_code report_of_abort(place p)
 {
   if (p == place::fired) return asio::error::timed_out;
@@ -121,8 +121,8 @@ struct scene {
     take_deadline_to(p);
   }
 
-  /// The same, and ends the operation where the handler runs: before the deadline arrives there, if
-  /// it is on its way.
+  /// The same, and then ends the operation where the handler runs, before a deadline on its way
+  /// arrives there.
   void start_and_complete(place p, asio_wheel::error_code ec, std::size_t n = 0,
                           bool with_report = true)
   {
@@ -133,7 +133,7 @@ struct scene {
     poll();
   }
 
-  /// Runs what A and C have to do.
+  /// Runs A and C until they have nothing to do.
   void poll()
   {
     for (int i = 0; i < 2; ++i) {

@@ -1,4 +1,4 @@
-// Plays what libFuzzer comes up with on a timing wheel and on its model.
+// Plays libFuzzer's scripts on a timing wheel and on its model.
 #include "fuzz/fuzz.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size)

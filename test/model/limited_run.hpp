@@ -1,4 +1,4 @@
-// An operation with a deadline, as a script knows it: it does nothing but what it is told.
+// An operation with a deadline that a script controls.
 #pragma once
 
 #include <boost/asio/associated_cancellation_slot.hpp>

@@ -1,4 +1,4 @@
-// What a wheel should do with waits, in the plainest terms: a list of them, each with its tick.
+// A simple model of a wheel: a list of waits, each with its tick.
 #pragma once
 
 #include <asio_wheel/wheel_timer_service.hpp>
@@ -24,7 +24,7 @@ using time_point = asio_wheel::wheel_timer_service::time_point;
   return delay < time_point::max() - start ? start + delay : time_point::max();
 }
 
-/// Counts ticks from the beginning of one that lies before everything.
+/// Counts ticks from the beginning of a tick before all others.
 class time_line {
 public:
   static constexpr std::uint64_t never = UINT64_MAX;
@@ -47,7 +47,7 @@ private:
   duration tick_;
 };
 
-/// How a wait will end, as far as that can be known.
+/// How a wait will end, as far as the model can know.
 enum class fate {
   pending,    ///< to expire, unless it is cancelled
   cancelled,  ///< with operation_aborted
@@ -113,7 +113,7 @@ public:
   /// The executor of these has destroyed them on their way.
   void destroyed(const list& waits);
 
-  /// A handler is called. Says if it should not be.
+  /// A handler is called. Returns an error if it should not be.
   [[nodiscard]] std::string completed(wait& w, error_code ec);
 
   /// Says if there are not `n` whose end is not decided.

@@ -26,7 +26,7 @@ bool inserted_before(const wheel_entry& a, const wheel_entry& b)
   return static_cast<const entry&>(a).inserted < static_cast<const entry&>(b).inserted;
 }
 
-/// What a wheel should do, in the plainest terms: entries by tick, and by insertion within one.
+/// A simple model of a wheel: entries ordered by tick, and within a tick by insertion.
 class multimap_wheel {
 public:
   explicit multimap_wheel(unsigned slot_bits) : slot_bits_(slot_bits) {}
@@ -60,7 +60,7 @@ public:
   }
   void erase_due(entry& e) { std::erase(due_, &e); }
 
-  /// Everything, in the order of ticks. A wheel takes slot by slot instead.
+  /// Everything, in the order of ticks. A wheel drains slot by slot instead.
   void drain()
   {
     const auto take = [&](entry* e, tick when) {
@@ -106,7 +106,7 @@ public:
     now_ = to;
   }
 
-  /// What is filed stays filed under its tick, and what is due stays due.
+  /// Filed entries stay under their ticks, and due ones stay due.
   void rewind(tick to) { now_ = to; }
 
   [[nodiscard]] entry* front_due() const { return due_.empty() ? nullptr : due_.front(); }
@@ -146,7 +146,7 @@ private:
   tick now_{};
 };
 
-/// Counts what a wheel asks for.
+/// Counts the allocations of a wheel.
 class counted_memory : public std::pmr::memory_resource {
 public:
   std::size_t allocations = 0;
@@ -167,7 +167,7 @@ private:
   }
 };
 
-/// Mostly small wheels, for the sake of their corners, and because check() looks at every slot.
+/// Mostly small wheels, to reach their corners, and because check() looks at every slot.
 wheel_geometry geometry_of(operands o)
 {
   switch (o.take(8)) {
@@ -189,8 +189,8 @@ wheel_geometry geometry_of(operands o)
           .piece = 1};
 }
 
-/// How far a script may go at once: beyond the last level there is the overflow queue, which is
-/// gone through every time its horizon moves.
+/// How far a script may go at once. Beyond the last level is the overflow queue, which the wheel
+/// walks whenever its horizon moves.
 std::uint64_t limit_of(wheel_geometry g)
 {
   constexpr unsigned beyond = 4;
@@ -278,7 +278,7 @@ private:
     for (std::uint64_t i = 0; i < n; ++i) insert(first + i * stride);
   }
 
-  /// `n` entries in a row, or some way apart. `Erase` takes out the one that its number finds.
+  /// Erases `n` entries in a row, or some way apart. `Erase` erases the one with a given number.
   template <entry* (wheel_run::*Erase)(std::size_t)>
   void erase_some(operands& o, std::uint64_t n)
   {
@@ -395,7 +395,7 @@ private:
     return e;
   }
 
-  /// What becomes of a wait whose deadline has moved: it is taken out, and filed again on the spot.
+  /// Moves the deadline of a wait: pops it, and files it again at once.
   template <entry* (wheel_run::*Pop)()>
   void refile(operands& o)
   {
@@ -412,7 +412,7 @@ private:
     expect(memory_.allocations == allocations, "to file again what was erased, it allocated");
   }
 
-  /// How a script ends, so that the order of all that it has left behind is looked at.
+  /// Ends a script with a check of the order of everything that is left.
   void pop_everything()
   {
     while (fault_.empty() && model_.front_due()) pop<&wheel_run::pop_due>(1);

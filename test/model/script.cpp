@@ -1,4 +1,4 @@
-// Where scripts come from, and how one is shortened.
+// Generates scripts, and shortens one that fails.
 #include "model/script.hpp"
 
 #include <cstdlib>
@@ -30,7 +30,7 @@ script random_script(std::uint64_t seed)
   return words;
 }
 
-/// Replaces `words` by what `change` makes of it if that still fails.
+/// Applies `change` to `words` if the result still fails.
 template <class Change>
 bool improve(player play, script& words, Change change)
 {

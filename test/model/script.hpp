@@ -1,4 +1,4 @@
-// Scripts of operations: how they are read, where they come from, and the shortest one that fails.
+// Scripts of operations: reads and generates them, and finds the shortest one that fails.
 // The fuzzers of test/fuzz and the model checks share this.
 #pragma once
 
@@ -16,11 +16,11 @@
 
 namespace model {
 
-/// One operation a word. Any words make a script, and so does any part of one.
+/// One operation per word. Any words are a script, and so is any part of one.
 using script = std::vector<std::uint64_t>;
 using script_view = std::span<const std::uint64_t>;
 
-/// Plays a script on the real thing and on a model of it. Says how the two differ; empty if they
+/// Plays a script on the real thing and on a model of it. Returns how the two differ; empty if they
 /// do not.
 using player = std::string (*)(script_view);
 
@@ -51,7 +51,7 @@ private:
   std::uint64_t rest_;
 };
 
-/// The first word of a script, which says what it is played on, is taken off it.
+/// Takes off a script's first word, which says on what to play it.
 [[nodiscard]] inline operands take_first(script_view& words)
 {
   if (words.empty()) return operands(0);
@@ -63,19 +63,19 @@ private:
 /// The script in a fuzzer's input: eight bytes a word, the lowest first.
 [[nodiscard]] script script_of(std::span<const std::uint8_t> bytes);
 
-/// How many steps a model check shall take: ASIO_WHEEL_MODEL_STEPS in the environment, which the
-/// presets set, or `otherwise`.
+/// How many steps a model check takes: ASIO_WHEEL_MODEL_STEPS in the environment, which the presets
+/// set, or `otherwise`.
 [[nodiscard]] std::size_t steps_to_take(std::size_t otherwise);
 
-/// Plays random scripts of `steps` words in all. Says what is wrong with the first that fails, its
-/// seed and the shortest script that leaving out words and bytes leads to; empty if none does.
-/// `before_each` is told the seed, in case that the script ends the process; ASIO_WHEEL_MODEL_SEED
-/// in the environment says with which to begin.
+/// Plays random scripts of `steps` words in all. Returns what is wrong with the first that fails,
+/// with its seed and the shortest script that still fails without some words and bytes; empty if
+/// none fails. Calls `before_each` with the seed, because the script may end the process.
+/// ASIO_WHEEL_MODEL_SEED in the environment is the first seed.
 [[nodiscard]] std::string first_fault(player play, std::size_t steps,
                                       const std::function<void(std::uint64_t)>& before_each);
 
-/// Whether players tell on stderr what they do. They do so for the shortest script that fails, and
-/// if ASIO_WHEEL_MODEL_ALOUD is set.
+/// Whether players print to stderr what they do: for the shortest script that fails, and if
+/// ASIO_WHEEL_MODEL_ALOUD is set.
 [[nodiscard]] bool aloud();
 
 template <class... Args>
@@ -84,7 +84,7 @@ void tell(fmt::format_string<Args...> what, Args&&... args)
   if (aloud()) fmt::print(stderr, "{}\n", fmt::format(what, std::forward<Args>(args)...));
 }
 
-/// The players there are.
+/// All players.
 [[nodiscard]] std::string play_on_wheel(script_view words);
 [[nodiscard]] std::string play_on_service(script_view words);
 

@@ -1,9 +1,9 @@
-// A script that is being played on a wheel in virtual time, with its timers, its watchdogs and some
-// operations that have deadlines, and on a list of pending waits.
+// Plays a script on a wheel in virtual time, with timers, watchdogs and operations with deadlines,
+// and on a list of pending waits.
 //
-// The script's own time begins ten years from now. When the clock leaves it for the real present,
-// nothing that is pending becomes due there, and the model need not know how late it is: a script
-// then names points in its own time only, or in the distant past.
+// The script's own time begins ten years from now. So nothing that is pending becomes due when the
+// clock goes back to the real present, and the model need not know the time there: a script then
+// uses only points in its own time, or in the distant past.
 #pragma once
 
 #include <array>
@@ -34,7 +34,7 @@ using time_point = wheel_timer_service::time_point;
 using duration = wheel_timer_service::duration;
 using namespace std::chrono_literals;
 
-/// What the first word of a script says.
+/// What the first word of a script means.
 struct service_settings {
   explicit service_settings(operands o)
   {
@@ -57,7 +57,7 @@ struct service_settings {
   int operations_outlive;  ///< how many of the contexts
 };
 
-/// What a handler throws when a script tells it to.
+/// Thrown by a handler when a script demands it.
 struct thrown_by_script {};
 
 class service_run {
@@ -265,7 +265,7 @@ private:
   std::string fault_;
 };
 
-/// How many waits `f` cancels, which is what it returns, if anything.
+/// How many waits `f` cancels: its result, if it has one.
 template <class Function>
 std::size_t service_run::count_cancelled(operands& o, Function f)
 {

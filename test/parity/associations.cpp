@@ -199,7 +199,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(starting_a_past_wait_calls_nothing, Timer, both_ti
   asio::io_context context;
   outcome wait;
   outcome on_system;
-  asio::post(context, [&] {  // From inside the loop, where a dispatch would run at once.
+  asio::post(context, [&] {  // Inside the loop, where a dispatch would run at once.
     Timer timer(context, -1s);
     timer.async_wait(wait.recorder());
     timer.async_wait(asio::bind_executor(asio::system_executor(), on_system.recorder()));
@@ -217,7 +217,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(no_way_to_cancel_calls_the_handler, Timer, both_ti
   outcome wait;
   int tried = 0;
   asio::cancellation_signal signal;
-  // Each way to cancel, from inside the loop, where a dispatch would run at once.
+  // Each way to cancel, inside the loop, where a dispatch would run at once.
   const auto try_out = [&](auto cancel) {
     wait = {};
     asio::post(context, [&, cancel] {

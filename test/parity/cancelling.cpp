@@ -194,7 +194,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(an_aborted_handler_may_wait_again, Timer, both_tim
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(what_it_counts_is_what_it_aborts, Timer, both_timers)
 {
-  // The deadline passes while nobody runs the context: Asio leaves open which of the two it is.
+  // The deadline passes while nobody runs the context: Asio allows either result.
   asio::io_context context;
   Timer timer(context, 2ms);
   outcome wait;

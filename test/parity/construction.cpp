@@ -16,7 +16,7 @@ using support::both_timers;
 
 namespace {
 
-/// True if an expiry set between `before` and now, `delay` ahead, may read so.
+/// Whether `expiry` may have been set, `delay` ahead, between `before` and now.
 bool is_ahead_by(steady_clock::time_point expiry, steady_clock::duration delay,
                  steady_clock::time_point before)
 {
@@ -27,7 +27,7 @@ bool is_ahead_by(steady_clock::time_point expiry, steady_clock::duration delay,
 
 BOOST_AUTO_TEST_SUITE(construction)
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(names_the_same_types, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(both_timers_name_the_same_types, Timer, both_timers)
 {
   BOOST_TEST((std::is_same_v<typename Timer::executor_type, asio::any_io_executor>));
   BOOST_TEST((std::is_same_v<typename Timer::clock_type, steady_clock>));
@@ -36,14 +36,14 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(names_the_same_types, Timer, both_timers)
   BOOST_TEST((std::is_same_v<typename Timer::traits_type, asio::steady_timer::traits_type>));
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(rebinds_to_another_executor_and_back, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_timer_type_rebinds_to_another_executor_and_back, Timer, both_timers)
 {
   using on_io = support::on_io_context<Timer>;
   BOOST_TEST((std::is_same_v<typename on_io::executor_type, asio::io_context::executor_type>));
   BOOST_TEST((std::is_same_v<support::rebound<on_io, asio::any_io_executor>, Timer>));
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(from_an_executor_has_no_expiry_yet, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_timer_made_from_an_executor_has_no_expiry, Timer, both_timers)
 {
   asio::io_context context;
   Timer timer(context.get_executor());
@@ -51,7 +51,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(from_an_executor_has_no_expiry_yet, Timer, both_ti
   BOOST_TEST((timer.expiry() == typename Timer::time_point{}));
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(from_a_context_has_no_expiry_yet, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_timer_made_from_a_context_has_no_expiry, Timer, both_timers)
 {
   asio::io_context context;
   Timer timer(context);
@@ -59,7 +59,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(from_a_context_has_no_expiry_yet, Timer, both_time
   BOOST_TEST((timer.expiry() == typename Timer::time_point{}));
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(with_a_time_point_expires_at_it, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_timer_made_with_a_time_point_expires_at_it, Timer, both_timers)
 {
   asio::io_context context;
   const auto deadline = steady_clock::now() + 1h;
@@ -69,7 +69,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(with_a_time_point_expires_at_it, Timer, both_timer
   BOOST_TEST((from_context.expiry() == deadline));
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(with_a_duration_expires_after_it, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_timer_made_with_a_duration_expires_after_it, Timer, both_timers)
 {
   asio::io_context context;
   const auto before = steady_clock::now();
@@ -123,7 +123,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(is_explicit_and_refuses_strangers, Timer, both_tim
   BOOST_TEST((!std::is_copy_assignable_v<Timer>));
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(gives_its_executor_by_const_reference, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(get_executor_returns_a_const_reference, Timer, both_timers)
 {
   using result = decltype(std::declval<Timer&>().get_executor());
   BOOST_TEST((std::is_same_v<result, const typename Timer::executor_type&>));

@@ -1,4 +1,4 @@
-// Parity of lifetime: what a wait does to run(), and what becomes of it when something is
+// Parity of lifetime: how a wait keeps run() going, and what happens to it when something is
 // destroyed.
 #include "support/outcome.hpp"
 #include "support/run.hpp"
@@ -204,8 +204,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(of_the_context_destroys_completions_uncalled, Time
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(of_handlers_may_destroy_other_timers, Timer, both_timers)
 {
-  // Each handler owns the timer of the next: destroying one while the context shuts down cancels
-  // waits on a service that is going away.
+  // Each handler owns the next one's timer. So destroying a handler while the context shuts down
+  // cancels waits on a service that is shutting down.
   std::vector<std::weak_ptr<Timer>> watch;
   {
     asio::io_context context;

@@ -135,7 +135,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(follows_the_wait_when_the_timer_moves, Timer, both
   outcome wait;
   Timer from(context, 1h);
   from.async_wait(asio::bind_cancellation_slot(signal.slot(), wait.recorder()));
-  // Asio's signal keeps pointing at the timer the wait was started on: that one must stay alive.
+  // Asio's signal still points to the timer that started the wait, so that timer must stay alive.
   Timer to(std::move(from));
   BOOST_TEST(to.cancel_one() == 1U);
   signal.emit(cancellation_type::terminal);

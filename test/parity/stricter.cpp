@@ -25,8 +25,8 @@ namespace {
 template <class Timer>
 constexpr bool is_strict = std::is_same_v<Timer, asio_wheel::wheel_timer>;
 
-/// Two timers whose deadlines passed together. The handler of `first` is running, that of `second`
-/// is queued behind it, when `act(second)` is called.
+/// Makes the deadlines of two timers pass together. Calls `act(second)` in the handler of `first`,
+/// while the handler of `second` is queued behind it.
 template <class Timer>
 struct expired_pair {
   asio::io_context context;
@@ -46,7 +46,7 @@ struct expired_pair {
   }
 };
 
-/// What a queued wait ends with that was cancelled, and what the cancel counted.
+/// The result of a queued wait that was cancelled, and what the cancel returned.
 template <class Timer>
 void check_cancelled(const outcome& wait, std::size_t counted)
 {

@@ -1,4 +1,4 @@
-// Parity of completion tokens: each way to learn that a wait is over.
+// Parity of completion tokens: each way in which a wait can complete.
 #include "support/outcome.hpp"
 #include "support/run.hpp"
 #include "support/timers.hpp"

@@ -73,7 +73,7 @@ private:
     }
   }
 
-  // What a signal ends is not counted by anybody: it shows in the stats.
+  // No function counts what a signal ends; only the stats do.
   void emit()
   {
     if (waits_.empty()) return;
@@ -170,7 +170,7 @@ BOOST_AUTO_TEST_CASE(a_wait_can_be_cancelled_until_its_handler_begins)
   for (const auto& wait : waits) BOOST_TEST(wait.result.aborted());
 }
 
-// The wheel has found them due, but not yet taken them up: more come first than go at once.
+// The wheel has found these waits due but not begun them, because more than a batch comes first.
 BOOST_AUTO_TEST_CASE(a_wait_that_is_due_can_be_cancelled)
 {
   context_with_wheel c;

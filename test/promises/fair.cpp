@@ -23,7 +23,7 @@ constexpr int burst = 5000;
 constexpr int bound = 256;
 
 /// Runs a context in which `burst` waits end at once beside a handler that keeps posting itself.
-/// How many waits end between two of its turns, at the most.
+/// Returns the most waits that end between two of its turns.
 class neighbour {
 public:
   explicit neighbour(context_with_wheel& c) : c_(c) {}
@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(several_threads_share_a_burst_of_cancellations)
 
 BOOST_AUTO_TEST_CASE(handlers_that_wait_for_nothing_do_not_starve_a_deadline)
 {
-  // A handler that starts the next wait of zero is always due; a real deadline must still come.
+  // A handler that starts another wait of zero is always due, but a real deadline must still come.
   context_with_wheel c;
   bool done = false;
   int rounds = 0;

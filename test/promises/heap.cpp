@@ -1,4 +1,4 @@
-// Replaces operator new for the whole program, for the sake of support/heap.hpp.
+// Replaces operator new for the whole program, for support/heap.hpp.
 #include "support/heap.hpp"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ constinit thread_local std::size_t calls_left = unlimited;
 constinit thread_local std::size_t refusals_left = unlimited;
 constinit thread_local bool refused = false;
 
-/// Whether this call of operator new is to fail.
+/// Whether this call of operator new must fail.
 bool refuse() noexcept
 {
   if (calls_left == unlimited) return false;

@@ -24,8 +24,8 @@ using std::chrono::steady_clock;
 using support::context_with_wheel;
 using support::outcome;
 
-/// A context's executor that calls `before_post`, once, where a thread may lose its processor: with
-/// a function in its hands of which the context does not know yet.
+/// A context's executor that calls `before_post` once, at a moment at which a thread may lose its
+/// processor: before the context knows the function that the thread is about to post.
 struct interrupted_executor {
   asio::io_context* context;
   std::function<void()>* before_post;
@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(a_wait_for_ever_is_work)
 
 BOOST_AUTO_TEST_CASE(run_returns_at_once_after_the_last_wait)
 {
-  // However far the wheel had armed its timer: nothing is left of cancelled waits.
+  // Cancelled waits leave nothing behind, however far off the wheel's timer was.
   for (const auto far : {20s, 3600s, 1000000s}) {
     context_with_wheel c;
     outcome aborted;

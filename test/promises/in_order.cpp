@@ -39,7 +39,7 @@ struct arrival {
   }
 };
 
-/// A wait that ended: what it was started for, and as which of its thread's waits.
+/// A wait that ended: its deadline, and its number among its thread's waits.
 struct ending {
   time_point deadline;
   std::size_t number;
@@ -88,7 +88,7 @@ void check_order_by_tick(wheel_options options, bool stall)
         ended.push_back({deadline, i});
       });
     }
-    // One that is past when it is started does not queue up behind the others.
+    // A wait whose deadline is past when it starts does not queue behind the others.
     if (c.wheel.now() >= first) return false;
     if (stall) std::this_thread::sleep_until(first + 35ms + 2 * options.tick);
     support::run_to_end(c.context);
@@ -152,8 +152,8 @@ BOOST_AUTO_TEST_CASE(past_waits_complete_as_started)
 
 BOOST_AUTO_TEST_CASE(a_cascade_keeps_the_order_of_starts)
 {
-  // Two slots a level: waits for one deadline that start now, soon and later begin on different
-  // levels and meet on the finest.
+  // With two slots a level, waits for one deadline that start now, soon and later begin on
+  // different levels and meet on the finest.
   constexpr std::size_t rounds = 12;
   constexpr std::size_t per_round = 20;
   auto options = support::with_tick(500us);
@@ -257,7 +257,7 @@ BOOST_AUTO_TEST_CASE(ticks_stay_in_order_across_the_shards_of_several_threads)
 
 BOOST_AUTO_TEST_CASE(a_timer_of_another_threads_shard_does_not_break_the_order)
 {
-  // The timers' waits live where the other thread put them; this thread's other waits do not.
+  // The timers' waits are in the other thread's shard; this thread's other waits are not.
   constexpr std::size_t many = 200;
   auto options = support::with_tick(1ms);
   options.shards = 8;

@@ -1,7 +1,7 @@
 // Promise 5, never inline: no handler runs inside the function that started or cancelled it.
 //
-// Every case acts from within the loop with handlers that any thread may run at once: had the wheel
-// used dispatch() on them, they would be called inside.
+// Every case acts inside the loop, with handlers that any thread may run at once. If the wheel used
+// dispatch(), it would call them inline.
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/cancellation_signal.hpp>

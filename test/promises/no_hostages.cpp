@@ -1,7 +1,7 @@
 // Promise 9, fair: a handler that blocks holds up no other, as long as a thread is idle.
 //
-// Two threads run a context. One of them is inside of a handler that does not return before the
-// others have been called.
+// Two threads run a context. One of them is in a handler that does not return until the other
+// handlers were called.
 #include <array>
 #include <atomic>
 #include <boost/asio/bind_executor.hpp>
@@ -52,8 +52,8 @@ struct hostages : support::context_with_wheel {
     return [this](error_code) { ++called; };
   }
 
-  /// Runs the context in threads. Whether `n` of the others were called, and as many handlers
-  /// blocked, as are to be, before these are released.
+  /// Runs the context in threads. Returns whether `n` of the others were called while as many
+  /// handlers as intended blocked.
   bool are_called(std::size_t n, int threads = 2, int blockers = 1)
   {
     support::running_threads run(context, threads);
@@ -84,7 +84,7 @@ struct connection {
   std::array<char, 1> byte{};
 };
 
-/// Takes note of numbers.
+/// Records numbers.
 struct numbers {
   std::vector<int> seen;
 
@@ -113,7 +113,7 @@ BOOST_AUTO_TEST_CASE(a_wait_of_the_same_tick_is_completed_by_the_idle_thread)
   BOOST_TEST(h.are_called(1));
 }
 
-BOOST_AUTO_TEST_CASE(a_wait_of_a_later_tick_in_the_same_pass_is_too)
+BOOST_AUTO_TEST_CASE(a_wait_of_a_later_tick_in_the_same_pass_is_completed_by_the_idle_thread)
 {
   hostages h;
   h.wheel.async_wait(1ms, h.blocker());
@@ -122,7 +122,7 @@ BOOST_AUTO_TEST_CASE(a_wait_of_a_later_tick_in_the_same_pass_is_too)
   BOOST_TEST(h.are_called(1));
 }
 
-BOOST_AUTO_TEST_CASE(a_wait_that_is_started_meanwhile_is_too)
+BOOST_AUTO_TEST_CASE(a_wait_that_is_started_meanwhile_is_completed_by_the_idle_thread)
 {
   hostages h;
   h.wheel.async_wait(0s, [&](error_code ec) {
@@ -133,7 +133,7 @@ BOOST_AUTO_TEST_CASE(a_wait_that_is_started_meanwhile_is_too)
   BOOST_TEST(h.are_called(2));
 }
 
-BOOST_AUTO_TEST_CASE(watchdogs_of_the_same_tick_are_too)
+BOOST_AUTO_TEST_CASE(watchdogs_of_the_same_tick_are_completed_by_the_idle_thread)
 {
   hostages h;
   wheel_watchdog first(h.wheel, 2ms);
@@ -144,7 +144,7 @@ BOOST_AUTO_TEST_CASE(watchdogs_of_the_same_tick_are_too)
   BOOST_TEST(h.are_called(1));
 }
 
-BOOST_AUTO_TEST_CASE(two_hundred_waits_are_too_wherever_the_blocking_one_is)
+BOOST_AUTO_TEST_CASE(two_hundred_waits_are_completed_wherever_the_blocking_one_is)
 {
   for (const int place : {0, 1, 63, 64, 100, 199}) {
     hostages h;
@@ -200,7 +200,7 @@ BOOST_AUTO_TEST_CASE(a_timer_cancelled_at_the_same_time_is_completed_by_the_idle
   BOOST_TEST(h.are_called(1));
 }
 
-BOOST_AUTO_TEST_CASE(two_hundred_waits_of_one_timer_that_was_cancelled_are_too)
+BOOST_AUTO_TEST_CASE(two_hundred_waits_of_one_cancelled_timer_are_completed_by_the_idle_thread)
 {
   hostages h;
   wheel_timer timer(h.wheel, 1h);
@@ -210,7 +210,7 @@ BOOST_AUTO_TEST_CASE(two_hundred_waits_of_one_timer_that_was_cancelled_are_too)
   BOOST_TEST(h.are_called(200));
 }
 
-BOOST_AUTO_TEST_CASE(waits_ended_by_cancel_all_are_too)
+BOOST_AUTO_TEST_CASE(waits_that_cancel_all_ends_are_completed_by_the_idle_thread)
 {
   hostages h;
   h.wheel.async_wait(1h, h.blocker());
@@ -219,7 +219,7 @@ BOOST_AUTO_TEST_CASE(waits_ended_by_cancel_all_are_too)
   BOOST_TEST(h.are_called(200));
 }
 
-BOOST_AUTO_TEST_CASE(waits_cancelled_while_the_handler_blocks_are_too)
+BOOST_AUTO_TEST_CASE(waits_cancelled_while_the_handler_blocks_are_completed_by_the_idle_thread)
 {
   hostages h;
   wheel_timer timer(h.wheel, 1h);
@@ -234,7 +234,7 @@ BOOST_AUTO_TEST_CASE(waits_cancelled_while_the_handler_blocks_are_too)
   BOOST_TEST(h.are_called(3));
 }
 
-BOOST_AUTO_TEST_CASE(waits_that_were_refused_are_too)
+BOOST_AUTO_TEST_CASE(waits_that_were_refused_are_completed_by_the_idle_thread)
 {
   hostages h(support::with_limit(1));
   h.wheel.async_wait(1h, [](error_code) {});
@@ -253,7 +253,7 @@ BOOST_AUTO_TEST_CASE(an_operation_that_completes_is_delivered_though_its_deadlin
   support::result result;
   h.wheel.async_wait(1ms, h.blocker());
   operation.async_run(cancel_after(1ms, result.recorder()));
-  // Holds the other thread until the deadline is due, behind the handler that blocks.
+  // Holds the other thread until the deadline is due behind the handler that blocks.
   asio::post(h.context, [&] {
     BOOST_TEST(support::eventually([&] { return h.blocked == 1; }));
     support::spin(h.wheel, 3ms);
@@ -266,7 +266,7 @@ BOOST_AUTO_TEST_CASE(an_operation_that_completes_is_delivered_though_its_deadlin
 
 BOOST_AUTO_TEST_CASE(a_read_ends_though_its_deadline_is_due_behind_a_blocked_handler)
 {
-  // In one context the idle thread takes the deadline too: which of them comes first is open.
+  // In one context the idle thread also takes the deadline, so either may come first.
   hostages h;
   connection c(h.context);
   const auto deadline = h.wheel.now() + 2ms;

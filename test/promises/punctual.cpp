@@ -1,8 +1,7 @@
 // Promise 2, punctual: within one tick on an unloaded loop, and a stalled one catches up at once.
 //
-// A loaded machine is late itself. So a wait is compared with a steady_timer of the same deadline
-// in the same loop, and a case judges the median of many: a wheel that is a tick late as a rule
-// fails.
+// A loaded machine is late itself. So each case compares waits with a steady_timer of the same
+// deadline in the same loop, and judges the median: a wheel that is mostly a tick late fails.
 #include <algorithm>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/test/unit_test.hpp>
@@ -26,8 +25,8 @@ namespace {
 
 constexpr auto one_tick = 5ms;
 
-/// How much later than a steady_timer of the same deadline waits end that are started one after the
-/// other, the loop asleep in between. `start(deadline, handler)` starts one.
+/// How much later than a steady_timer of the same deadline waits end. They start one after the
+/// other, and the loop sleeps in between. `start(deadline, handler)` starts one.
 template <class Start>
 nanoseconds median_lateness(context_with_wheel& c, std::size_t samples, Start start)
 {

@@ -1,4 +1,4 @@
-// Promise 8, quiet: no wake-up in vain, and nothing kept of a cancelled wait.
+// Promise 8, quiet: no needless wake-up, and nothing is kept of a cancelled wait.
 #include <boost/asio/bind_allocator.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
@@ -23,7 +23,7 @@ std::uint64_t wakeups(const context_with_wheel& c)
   return c.wheel.stats().wakeups;
 }
 
-/// Handlers that the context runs in `time`: the wheel's own ones, if nobody else is there.
+/// The number of handlers that the context runs in `time`: the wheel's own, if there are no others.
 std::size_t handlers_run(context_with_wheel& c, std::chrono::milliseconds time)
 {
   c.context.restart();

@@ -1,7 +1,7 @@
 // Promise 12, thread-safe: the service and every timer, from any thread at once.
 //
-// Each case lets threads loose on one object and then balances the books. The races themselves
-// have programs of their own in test/races.
+// In each case threads use one object, and then the figures must balance. test/races has a program
+// for each race.
 #include <atomic>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/test/unit_test.hpp>
@@ -23,7 +23,7 @@ using support::running_threads;
 
 namespace {
 
-/// How many waits were started and how they ended, in the eyes of their owners.
+/// How many waits their owners started, and how these ended.
 struct books {
   std::atomic<std::size_t> started = 0;
   std::atomic<std::size_t> succeeded = 0;
@@ -85,7 +85,7 @@ BOOST_AUTO_TEST_CASE(all_the_service_can_do_may_be_done_at_once)
   books b;
   std::atomic<std::size_t> cancelled = 0;
   std::atomic<int> contradictions = 0;
-  // pending() adds up one shard after the other, while waits end here and start there.
+  // pending() adds up one shard after the other, while waits end in one and start in another.
   const std::size_t most_seen = c.wheel.options().shards * options.max_pending;
   {
     running_threads loops(c.context, 2);

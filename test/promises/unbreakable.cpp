@@ -43,7 +43,7 @@ private:
   int calls_ = 0;
 };
 
-/// An allocator that has nothing.
+/// An allocator without memory.
 template <class T>
 struct empty_allocator {
   using value_type = T;
@@ -60,7 +60,7 @@ struct empty_allocator {
   }
 };
 
-/// A context that can be shut down before its destruction, which does it once more.
+/// A context that can be shut down before its destruction, which shuts it down again.
 struct stoppable_context : asio::io_context {
   using asio::execution_context::shutdown;
 };
@@ -169,7 +169,7 @@ BOOST_AUTO_TEST_CASE(a_heap_that_runs_out_at_any_point_starts_all_or_nothing)
       ran_out = limit.was_reached();
     }
     BOOST_TEST(c.wheel.pending() == started);
-    // It goes on as if nothing had been.
+    // Everything goes on normally.
     c.wheel.async_wait(1ms, count);
     timer.async_wait(count);
     support::run_to_end(c.context);

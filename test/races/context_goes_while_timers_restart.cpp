@@ -83,7 +83,7 @@ void live_shortly(std::chrono::nanoseconds life)
   for (auto& own : timers) threads.emplace_back([&] { restart(own, shared, stop); });
   c->context.run_for(life);
   c.reset();
-  // The threads find out, in part only after the next context has come to the same address.
+  // Some threads notice only when the next context is at the same address.
   std::this_thread::yield();
   const support::context_with_wheel next(options);
   stop = true;

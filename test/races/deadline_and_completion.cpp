@@ -1,6 +1,6 @@
-// Deadlines fire in one thread while the operations they belong to complete in another, and while
-// others are started. Every operation ends once, with its own result or with what the deadline
-// makes of it, and the memory of all comes back.
+// Race: deadlines fire in one thread while their operations complete in another, and while others
+// start. Every operation ends once, with its own result or that of the deadline, and frees its
+// memory.
 #include <atomic>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -59,7 +59,7 @@ int main()
           end(ec);
           --left;
         }));
-        // Completes while it is being initiated, or nearly so.
+        // Completes during its initiation, or shortly after.
         asio::post(c.context, cancel_after(around.next(), [end = entry()] { end({}); }));
       }
       while (left > 0) std::this_thread::yield();

@@ -1,8 +1,8 @@
 // Race: operations of one context, run by two threads, and their deadlines on the wheel of another,
 // run by a third. Now and then the wheel's context goes, with the deadlines that it has.
 //
-// What must hold: every operation ends once, with its own result or with what the deadline makes of
-// it. One that lost its wheel ends by itself.
+// What must hold: every operation ends once, with its own result or that of the deadline. An
+// operation whose wheel is gone ends by itself.
 #include <atomic>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/executor_work_guard.hpp>
@@ -32,8 +32,7 @@ std::atomic<std::size_t> succeeded = 0;
 std::atomic<std::size_t> timed_out = 0;
 std::atomic<std::size_t> other = 0;
 
-/// Enters an operation. The handler, which is to be called once, enters its end and counts `left`
-/// down.
+/// Counts an operation. The handler must be called once; it counts the end, and counts `left` down.
 auto entry(std::atomic<int>& left)
 {
   ++started;
@@ -51,7 +50,7 @@ auto entry(std::atomic<int>& left)
   };
 }
 
-/// An operation of Asio's that is safe to be cancelled from its strand alone.
+/// One of Asio's operations that may be cancelled only from its strand.
 class operation {
 public:
   operation(asio::io_context& context, std::chrono::nanoseconds length)

@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A session that lives on its timeouts: each one that ends starts the next.
+/// A session in which each timeout that ends starts the next.
 class session {
 public:
   session(support::context_with_wheel& c, support::balance& balance, const support::race_time& on)
@@ -30,7 +30,7 @@ public:
     if (round % 3 == 0) {
       boost::asio::post(c_.context, [this] { balance_.cancelled(timer_.cancel()); });
     }
-    // Last of all: the next round may begin in another thread before this function ends.
+    // Must come last: the next round may begin in another thread before this function ends.
     timer_.async_wait([this, entry = balance_.wait()](asio_wheel::error_code ec) {
       entry(ec);
       next();

@@ -22,7 +22,7 @@ namespace {
 
 std::atomic<int> strangers = 0;
 
-/// A handler that knows where it has to be called, and that it ends once.
+/// A handler that checks where it is called, and that it ends once.
 auto entry(support::balance& balance, asio::io_context& home)
 {
   return [&home, end = balance.wait()](error_code ec) mutable {
@@ -31,8 +31,8 @@ auto entry(support::balance& balance, asio::io_context& home)
   };
 }
 
-/// A context that lives for a moment: its wheel is found by the executor, perhaps at the address
-/// where another one was, and goes with waits that hold on to `handlers`.
+/// A context that lives for a moment, perhaps at the address of an earlier one. Its wheel is found
+/// by the executor, and is destroyed with waits that hold `handlers`.
 void live_shortly(const std::shared_ptr<int>& handlers, wheel_timer& survivor)
 {
   asio::io_context context;
@@ -62,7 +62,7 @@ int main()
       wheel_timer survivor(contexts[1].context);
       for (int i = t; on; ++i) {
         auto& c = contexts[static_cast<std::size_t>(i % 2)];
-        // Cancels what the other context has, and moves here.
+        // Cancels the waits of the other context, and moves here.
         wanderer = wheel_timer(c.context, i % 3 * 20us);
         wanderer.async_wait(entry(balance, c.context));
         use_wheel(c.context).async_wait(i % 5 * 10us, entry(balance, c.context));

@@ -1,4 +1,4 @@
-// Race: one thread reads all that the service tells while others start, expire and cancel.
+// Race: one thread reads all counters of the service while others start, expire and cancel waits.
 #include <atomic>
 #include <chrono>
 #include <cstdio>

@@ -1,4 +1,4 @@
-// The clock is stopped, moved and started again while a pool runs the wheel.
+// Race: a thread stops, moves and restarts the clock while a pool runs the wheel.
 #include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_future.hpp>

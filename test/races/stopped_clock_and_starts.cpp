@@ -1,4 +1,4 @@
-// The clock is stopped, moved and started again while other threads start and cancel waits.
+// Race: a thread stops, moves and restarts the clock while others start and cancel waits.
 #include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <chrono>
@@ -28,7 +28,7 @@ int main()
         moving = false;
         return;
       }
-      // Two threads that start waits must not get ahead of the one that completes them for good.
+      // The threads that start waits must not outrun the one that completes them.
       constexpr std::size_t most_outstanding = 10'000;
       asio_wheel::wheel_timer timer(c.wheel);
       for (int n = 0; moving; ++n) {

@@ -1,4 +1,4 @@
-// Race: two threads use one wheel_timer in every way that is not its construction or destruction.
+// Race: two threads use one wheel_timer in every way except construction and destruction.
 #include <chrono>
 
 #include "support/balance.hpp"

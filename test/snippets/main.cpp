@@ -38,7 +38,7 @@ void coroutine_snippet::play()
     done = true;
   });
   while (!done) {
-    // What the sockets have for us comes first, and in real time.
+    // Socket events come first, in real time.
     context.restart();
     if (context.run_one_for(5ms) == 0) time.advance_to_next();
   }

@@ -1,4 +1,5 @@
-// What a snippet of the documentation stands in: the names it uses, and a server's surroundings.
+// The surroundings of the documentation's snippets: the names that they use, and a server's
+// objects.
 #pragma once
 
 #include <asio_wheel.hpp>
@@ -34,7 +35,7 @@ public:
   virtual void play() = 0;
 };
 
-/// Every snippet there is, and where it comes from.
+/// A snippet, and the page and line where it is.
 struct listed {
   std::string_view where;
   std::function<std::unique_ptr<snippet>()> make;
@@ -49,7 +50,7 @@ struct listed_snippet {
   }
 };
 
-/// Runs by itself, in real time.
+/// A snippet that runs by itself, in real time.
 class function_snippet : public snippet {
 public:
   void play() override { run(); }
@@ -58,8 +59,8 @@ protected:
   virtual void run() = 0;
 };
 
-/// Runs on a context with a wheel, whose time passes as fast as it can, and a connection to a peer
-/// that says hello and then sends back what it gets.
+/// A snippet that runs on a context with a wheel in virtual time, and a connection to a peer. The
+/// peer says hello and then sends back what it gets.
 class coroutine_snippet : public snippet {
 public:
   coroutine_snippet();

@@ -1,5 +1,5 @@
-// The soak's book-keeping: what was started and how it ended, what was promised and not kept, and
-// the memory that handlers took.
+// The soak's counters: what was started and how it ended, which promises were broken, and the
+// memory of handlers.
 #pragma once
 
 #include <fmt/core.h>
@@ -20,7 +20,7 @@ using asio_wheel::error_code;
 using time_point = asio_wheel::wheel_timer_service::time_point;
 using asio_wheel::wheel_timer_service;
 
-/// What an operation is, for the report.
+/// The kinds of operations in the report.
 enum class kind { wait, timer, deadline, interval, task, watchdog, heartbeat };
 inline constexpr std::array kind_names{"wait", "timer",    "deadline", "interval",
                                        "task", "watchdog", "heartbeat"};
@@ -31,7 +31,7 @@ struct alignas(64) account {
   std::atomic<std::uint64_t> completed{0};  ///< the handler was called
   std::atomic<std::uint64_t> destroyed{0};  ///< the handler was destroyed and never called
 
-  // The ends first: what is started meanwhile does no harm then.
+  // Reads the ends first, so that operations that start meanwhile do no harm.
   [[nodiscard]] std::uint64_t open() const
   {
     const std::uint64_t ended = completed + destroyed;
@@ -60,7 +60,7 @@ struct books {
     return sum;
   }
 
-  /// A promise is broken. The first few are printed.
+  /// Counts a broken promise, and prints the first few.
   template <class... Args>
   void violated(fmt::format_string<Args...> text, Args&&... args)
   {
@@ -69,7 +69,7 @@ struct books {
   }
 };
 
-/// Goes with an operation, in its handler, and enters how that ends: called once, or destroyed.
+/// A part of an operation's handler that counts its end: called once, or destroyed.
 class ticket {
 public:
   /// @param earliest  before which the operation must not succeed.
@@ -118,7 +118,7 @@ private:
   bool open_ = true;
 };
 
-/// Counts the bytes that are out.
+/// Counts the bytes that are allocated.
 template <class T>
 struct counting_allocator {
   using value_type = T;

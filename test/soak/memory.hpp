@@ -1,4 +1,4 @@
-// How much memory the process uses, and whether that stays as it is.
+// How much memory the process uses, and whether it grows.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace soak {
 
-// A sanitizer's allocator keeps what was freed, and tells malloc's statistics nothing.
+// A sanitizer's allocator keeps freed memory, and does not fill malloc's statistics.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool is_sanitized = true;
 #elif defined(__has_feature)
@@ -30,7 +30,7 @@ struct memory_use {
   std::size_t allocated = 0;  ///< bytes that malloc gave out
 };
 
-/// Zeros where the system does not tell.
+/// Zeros if the system does not say.
 inline memory_use use_now(double seconds)
 {
   memory_use use;
@@ -48,7 +48,7 @@ inline memory_use use_now(double seconds)
   return use;
 }
 
-/// Readings over a run, whose population is constant: what is in use at most must be as well.
+/// Readings over a run with a constant population, in which the most memory must be constant, too.
 class memory_history {
 public:
   void add(const memory_use& use) { readings_.push_back(use); }
@@ -65,13 +65,13 @@ public:
     return result;
   }
 
-  /// Whether the run was long enough to tell.
+  /// Whether the run was long enough for a verdict.
   [[nodiscard]] bool can_tell() const
   {
     return !is_sanitized && !readings_.empty() && readings_.back().seconds >= 8;
   }
 
-  // After a quarter of the run everything has been warm for long.
+  // After a quarter of the run everything is warm.
   static constexpr double warm = 0.25;
   static constexpr double middle = 0.625;
 

@@ -1,5 +1,5 @@
-// Everything the library has, by many threads at once, for as long as one likes; and a count of
-// what went in and what came out. See --help.
+// Uses everything in the library by many threads at once, for as long as you like, and counts what
+// was started and how it ended. See --help.
 #include "soak/books.hpp"
 #include "soak/memory.hpp"
 #include "soak/visitor.hpp"
@@ -53,7 +53,7 @@ has completed or been destroyed. Ctrl-C ends the run early, with the same checks
 Exit status: 0 if all held, 1 if not, 2 for a bad command line.
 )";
 
-/// Nothing if the program was only asked for help. Throws po::error.
+/// Reads the options. Empty if --help was asked for. Throws po::error.
 std::optional<settings> parse(int argc, char** argv)
 {
   settings s;
@@ -68,7 +68,7 @@ std::optional<settings> parse(int argc, char** argv)
     "progress", po::value(&s.progress)->default_value(s.progress),
     "seconds from one line of progress to the next");
   po::variables_map values;
-  // An abbreviation that works today would be ambiguous with the next option.
+  // No abbreviations: a new option could make them ambiguous.
   const int style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
   po::store(po::command_line_parser(argc, argv).options(options).positional({}).style(style).run(),
             values);
@@ -77,7 +77,7 @@ std::optional<settings> parse(int argc, char** argv)
     return std::nullopt;
   }
   po::notify(values);
-  // Written so that NaN is refused too.
+  // Negated, so that it refuses NaN, too.
   if (!(s.seconds > 0 && s.seconds <= 1e7)) throw po::error("--seconds: must be in 0 to 10000000");
   if (!(s.progress > 0)) throw po::error("--progress: must be more than 0");
   if (s.threads < 3 || s.threads > 1000) throw po::error("--threads: must be in 3 to 1000");
@@ -85,7 +85,7 @@ std::optional<settings> parse(int argc, char** argv)
   return s;
 }
 
-/// One as people have it, one that cascades all the time, one that has no room for everybody.
+/// A usual one, one that cascades all the time, and one without room for all.
 std::vector<asio_wheel::wheel_options> wheels()
 {
   asio_wheel::wheel_options fine;
@@ -100,7 +100,7 @@ std::vector<asio_wheel::wheel_options> wheels()
   return {{}, fine, limited};
 }
 
-/// Reads what the wheels say of themselves, and compares it with what they said before.
+/// Reads the wheels' statistics, and compares them with those before.
 class observer {
 public:
   observer(books& b, std::deque<world>& worlds) : books_(b), worlds_(worlds), last_(worlds.size())
@@ -147,7 +147,7 @@ private:
   std::vector<asio_wheel::wheel_stats> last_;
 };
 
-/// Until the time is over, something is violated, or a signal comes.
+/// Runs until the time is over, a promise is broken, or a signal comes.
 void watch(const settings& s, books& b, std::deque<world>& worlds, memory_history& memory)
 {
   asio::io_context control;
@@ -173,7 +173,7 @@ void watch(const settings& s, books& b, std::deque<world>& worlds, memory_histor
   if (interrupted) fmt::print("interrupted\n");
 }
 
-/// All that can be said once nothing exists any more but the books.
+/// Prints the verdict when nothing but the counters is left.
 void close_books(books& b, const memory_history& memory)
 {
   fmt::print("\n{:>10} {:>13} {:>13} {:>13}\n", "", "started", "completed", "destroyed");

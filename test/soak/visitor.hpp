@@ -1,5 +1,4 @@
-// A thread from outside that uses the worlds in every way there is, at the same time as their own
-// threads.
+// A thread from outside that uses the worlds in every way, at the same time as their own threads.
 #pragma once
 
 #include "soak/world.hpp"
@@ -33,7 +32,7 @@ public:
     }
   }
 
-  /// Until `going` is false.
+  /// Runs until `going` is false.
   void run(const std::atomic<bool>& going)
   {
     for (std::uint64_t round = 1; going; ++round) {
@@ -44,7 +43,7 @@ public:
       if (round % 256 == 0) overfill(any_world());
       if (round % 512 == 0) live_shortly();
       if (round % 512 == 0) sit_and_wait(any_world());
-      // What is started here is to be completed there, by threads that may be slower.
+      // The worlds' threads complete what this one starts, and may be slower.
       while (books_.open() > most_open && going) std::this_thread::sleep_for(1ms);
     }
   }
@@ -63,7 +62,7 @@ private:
     return [t = std::move(t)](error_code ec) mutable { t.end(ec); };
   }
 
-  /// What sessions live on: touches, cancels, new expiries; and tasks by key.
+  /// Touches, cancels and sets sessions, and schedules tasks by key.
   void visit(world& w)
   {
     for (int i = 0; i < 8; ++i) {
@@ -80,7 +79,7 @@ private:
     any_of(w.timers).timer.cancel_one();
     any_of(w.timers).timer.cancel();
 
-    // A task that is refused, cancelled or ended by cancel_all() is destroyed, which is as good.
+    // A task that is refused, cancelled or ended by cancel_all() is destroyed, which also counts.
     const int key = static_cast<int>(random_() % 64);
     const duration delay = some_delay(random_);
     w.scheduler.run_after(
@@ -90,7 +89,7 @@ private:
     w.scheduler.cancel(static_cast<int>(random_() % 128));
   }
 
-  /// Timers of one's own: started, and mostly cancelled.
+  /// Starts timers of its own, and mostly cancels them.
   void churn()
   {
     for (std::size_t i = 0; i < timers_.size(); ++i) {
@@ -109,7 +108,7 @@ private:
     a.async_wait(recorder(w.open(kind::timer)));
   }
 
-  /// Waits that are cancelled through their slots, which stay with this thread and go before them.
+  /// Cancels waits through their slots, which belong to this thread and go before the waits.
   void emit(world& w)
   {
     std::array<asio::cancellation_signal, 8> signals;
@@ -120,7 +119,7 @@ private:
     for (auto& signal : signals) signal.emit(asio::cancellation_type::total);
   }
 
-  /// What a session's owner may do to it, if it is not in use: rare, since it disturbs the rest.
+  /// Resets and cancels what sessions wait for. Rare, since it disturbs the rest.
   void hurry(world& w)
   {
     any_of(w.intervals).ticks.reset();
@@ -129,14 +128,14 @@ private:
     any_of(w.heartbeats).beat.cancel();
   }
 
-  /// More than a world with a limit has room for.
+  /// Starts more waits than a world with a limit has room for.
   void overfill(world& w)
   {
     for (int i = 0; i < 500; ++i)
       w.wheel.async_wait(5ms, recorder(w.open(kind::wait, earliest(w.wheel, 5ms))));
   }
 
-  /// A context that comes and goes, with another's memory, and some waits that never end.
+  /// Makes and destroys a context, perhaps in an earlier one's memory, with waits that never end.
   void live_shortly()
   {
     std::vector<asio_wheel::wheel_timer> survivors;
@@ -151,7 +150,7 @@ private:
     time.advance(90s);
   }
 
-  /// A thread that blocks until the wheel lets it go.
+  /// Blocks this thread until a wait ends.
   void sit_and_wait(world& w)
   {
     ticket t = w.open(kind::wait, earliest(w.wheel, 1ms));

@@ -1,5 +1,5 @@
-// A context with a wheel, threads that run it, and a constant population of sessions in it, each of
-// which has one operation pending at any time: its end starts the next.
+// A context with a wheel, threads that run it, and a constant number of sessions. Each session has
+// one pending operation at any time, whose end starts the next.
 #pragma once
 
 #include "soak/books.hpp"
@@ -37,7 +37,7 @@ using duration = asio_wheel::wheel_timer_service::duration;
 using asio_wheel::missed_tick;
 using support::earliest;
 
-/// SplitMix64. What is seeded by the numbers of one goes its own way.
+/// SplitMix64. Seeding one with the numbers of another makes an independent one.
 class random_source {
 public:
   explicit random_source(std::uint64_t seed) : state_(seed) {}
@@ -54,10 +54,10 @@ private:
   std::uint64_t state_;
 };
 
-/// What a handler throws on purpose.
+/// Thrown by handlers on purpose.
 struct deliberate {};
 
-/// Mostly a few milliseconds; now and then nothing, less than that, or longer than anyone waits.
+/// Mostly a few milliseconds; sometimes zero, negative, or longer than the run.
 inline duration some_delay(random_source& random)
 {
   const auto draw = random() % 1000;
@@ -71,7 +71,7 @@ inline duration some_delay(random_source& random)
 
 class world;
 
-/// What all sessions have: their world, and random numbers of their own. One handler at a time
+/// The base of all sessions: their world, and random numbers of their own. One handler at a time
 /// uses them.
 struct session_base {
   session_base(world& w, std::uint64_t seed)
@@ -83,8 +83,8 @@ struct session_base {
   world* in;
   random_source random;
 
-  /// Of touches at the same time any one may count, even the one that read the clock first: then
-  /// what is early cannot be told.
+  /// If threads touch at the same time, any touch may count, even the one that read the clock
+  /// first. Then nobody can say what is early.
   const bool touched_by_visitors;
 };
 
@@ -137,8 +137,8 @@ public:
 
   [[nodiscard]] bool is_going() const { return going_; }
 
-  /// Starts nothing any more, ends what is pending and returns when the context is out of work;
-  /// if it is not within a minute, says so.
+  /// Starts nothing more, ends all pending operations and returns when the context is out of work.
+  /// Reports it if that takes more than a minute.
   void drain();
 
   /// Stops the context with all that is pending in it, for its destruction.
@@ -288,7 +288,7 @@ inline void world::open_pair()
   asio::co_spawn(strand, talk(std::move(other), random_()), asio::detached);
 }
 
-/// Reads and writes, with deadlines that pass about as often as not.
+/// Reads and writes with deadlines, about half of which pass.
 inline asio::awaitable<void> world::talk(stream peer, std::uint64_t seed)
 {
   random_source random(seed);
@@ -341,7 +341,7 @@ inline void world::run()
       break;
     } catch (const deliberate&) {
     } catch (const boost::system::system_error& e) {
-      // That is how a scheduler says that the wheel had no room for a task.
+      // So a scheduler reports that the wheel had no room for a task.
       if (e.code() != asio_wheel::wheel_errc::too_many_pending)
         ledger.violated("run() threw {}", e.what());
     } catch (const std::exception& e) {
@@ -366,7 +366,7 @@ inline void world::drain()
   work_.reset();
   const auto limit = std::chrono::steady_clock::now() + 1min;
   while (running_ > 0 && std::chrono::steady_clock::now() < limit) {
-    // Again and again: a session may have been about to start its last operation.
+    // Repeats, because a session may just have started its last operation.
     end_pending();
     std::this_thread::sleep_for(5ms);
   }

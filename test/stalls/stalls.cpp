@@ -1,5 +1,5 @@
-// A library to preload: one in so many readings of the clock, and returns from epoll_wait, sleeps
-// for a while, as if the processor had been taken away. run.sh runs the tests with it.
+// A library to preload. It sleeps in one of so many readings of the clock and returns from
+// epoll_wait, as if the machine had taken the processor away. run.sh runs the tests with it.
 //
 //   ASIO_WHEEL_STALL_ONE_IN  one in so many calls sleeps (1000)
 //   ASIO_WHEEL_STALL_MAX_MS  for up to so many milliseconds (150)
@@ -35,7 +35,7 @@ struct settings {
 constinit settings chosen;
 constinit std::atomic<std::uint32_t> threads{0};
 
-/// The value of a variable, from `min` to `max`. Ends the process if it has another.
+/// The value of a variable, from `min` to `max`. Any other value ends the process.
 std::uint32_t read_variable(const char* name, std::uint32_t fallback, std::uint32_t min,
                             std::uint32_t max)
 {
@@ -56,7 +56,7 @@ std::uint32_t read_variable(const char* name, std::uint32_t fallback, std::uint3
   chosen.one_in = read_variable("ASIO_WHEEL_STALL_ONE_IN", 1000, 1, UINT32_MAX);
 }
 
-/// Takes nothing from the heap, which tests count and let run out.
+/// Allocates nothing, because tests count allocations and let the heap run out.
 std::mt19937_64& random_numbers()
 {
   thread_local std::mt19937_64 engine((std::uint64_t{chosen.seed} << 32) + threads++);
@@ -67,12 +67,12 @@ void sleep_for(std::int64_t nanoseconds)
 {
   const timespec time{nanoseconds / 1'000'000'000, nanoseconds % 1'000'000'000};
   const int before = errno;
-  // Not through glibc, where this would be a cancellation point. A signal ends it early.
+  // Not through glibc, where this would be a cancellation point. A signal ends the sleep early.
   ::syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &time, nullptr);
   errno = before;
 }
 
-/// Comes after the call: a sleep after one call is also a sleep before the next.
+/// Sleeps after the call, which is also before the next one.
 void maybe_stall()
 {
   // A signal handler may read the clock while its thread is in here.
@@ -86,7 +86,7 @@ void maybe_stall()
   inside = false;
 }
 
-/// The function of that name that the one in here hides.
+/// The function that the one in this file hides.
 template <class Function>
 Function* hidden(const char* name)
 {

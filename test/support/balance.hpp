@@ -1,4 +1,4 @@
-// What the programs of test/races share: a balance of waits started and ended, and a time to stop.
+// Shared by the programs of test/races: a balance of waits started and ended, and a time to stop.
 #pragma once
 
 #include <asio_wheel.hpp>
@@ -23,7 +23,7 @@ private:
 /// Counts waits and their ends; any thread may write.
 class balance {
 public:
-  /// Enters a wait. The handler enters its end.
+  /// Counts a wait. Its handler counts its end.
   [[nodiscard]] auto wait()
   {
     ++started_;
@@ -38,18 +38,19 @@ public:
     };
   }
 
-  /// Enters the result of a function that cancels.
+  /// Counts the result of a function that cancels.
   void cancelled(std::size_t n) { cancelled_ += n; }
 
-  /// How many waits have not ended, or had not a moment ago.
+  /// How many waits have not ended, or had not ended a moment ago.
   [[nodiscard]] std::size_t outstanding() const
   {
     const std::size_t ended = succeeded_ + aborted_ + failed_;
     return started_ - ended;  // read last: never less than have ended
   }
 
-  /// 0 if each wait ended once and without another error, and if `every_cancel_was_counted`, as
-  /// many were aborted as was said. Prints what does not fit, and the figures.
+  /// 0 if each wait ended once and without another error. With `every_cancel_was_counted`, the
+  /// number of aborted waits must be what the cancels returned. Prints the figures and what does
+  /// not fit.
   [[nodiscard]] int check(bool every_cancel_was_counted = true) const
   {
     std::printf("%zu started, %zu succeeded, %zu aborted, %zu counted as cancelled\n",

@@ -1,4 +1,4 @@
-// A process of one's own to stop, to fork from or to lose.
+// A child process to stop, to fork from or to kill.
 #pragma once
 
 #include <sys/wait.h>
@@ -10,8 +10,8 @@
 
 namespace support {
 
-/// Runs `act`, which returns whether all went well, in a child process. What the child leaves
-/// behind goes with it: no destructor runs there that `act` does not run.
+/// Runs `act`, which returns whether all went well, in a child process. The child ends without
+/// running destructors other than those that `act` runs.
 class child {
 public:
   template <class Act>
@@ -37,7 +37,7 @@ public:
 
   void send(int signal) const { BOOST_REQUIRE(::kill(pid_, signal) == 0); }
 
-  /// Waits for its end. Whether it came through, and all went well.
+  /// Waits until the child ends. Returns whether it ended normally and all went well.
   [[nodiscard]] bool went_well()
   {
     int status = 0;

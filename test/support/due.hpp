@@ -1,4 +1,4 @@
-// The moment between a wait's tick and its completion, held still.
+// Stops at the moment between a wait's tick and its completion.
 #pragma once
 
 #include <chrono>
@@ -22,9 +22,8 @@ inline void spin(const asio_wheel::wheel_timer_service& wheel, std::chrono::nano
   spin(wheel, length, [] {});
 }
 
-/// Makes room for `act` behind which the waits that `start` starts are due, yet not completed: as
-/// many other waits as are completed at once come due before them. They must be due in 2 ms at
-/// most, and not before 1 ms. Runs the context to its end.
+/// Calls `act` while the waits that `start` starts are due but not completed: a whole batch of
+/// other waits comes due before them. They must be due in 1 to 2 ms. Runs the context to its end.
 template <class Start, class Act>
 void act_while_due(context_with_wheel& c, Start start, Act act)
 {

@@ -7,9 +7,9 @@
 
 namespace support {
 
-/// When a delay that begins from now on may end. A coarse clock is taken at its word: it is further
-/// behind than its grain where the kernel's tick is late, as on a virtual machine whose processors
-/// are in demand, and then the wheel cannot know better.
+/// The earliest end of a delay that begins now. Trusts a coarse clock: on a busy virtual machine
+/// the kernel's tick is late, so that clock can be behind by more than its grain, and the wheel
+/// cannot know.
 inline auto earliest(const asio_wheel::wheel_timer_service& wheel,
                      asio_wheel::wheel_timer_service::duration delay)
 {

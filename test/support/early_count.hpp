@@ -11,7 +11,7 @@ struct early_count {
   std::size_t ended = 0;
   std::size_t early = 0;
 
-  /// A handler for a wait until `deadline`, which is to end well. This must outlive it.
+  /// A handler for a wait until `deadline`, which should succeed. This object must outlive it.
   [[nodiscard]] auto check(asio_wheel::wheel_timer_service::time_point deadline)
   {
     return [this, deadline](boost::system::error_code ec) {

@@ -1,4 +1,4 @@
-// What handlers throw, and a way to run through it.
+// An exception for handlers to throw, and a way to run through it.
 #pragma once
 
 #include <boost/asio/multiple_exceptions.hpp>
@@ -12,8 +12,8 @@ struct from_handler : std::runtime_error {
   from_handler() : std::runtime_error("from a handler") {}
 };
 
-/// Runs a context through all exceptions, until it is out of work. How many left run(). Several
-/// threads may do so.
+/// Runs a context through all exceptions, until it is out of work. Returns how many left run().
+/// Several threads may do so.
 inline int count_exceptions(boost::asio::io_context& context)
 {
   int thrown = 0;

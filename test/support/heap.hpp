@@ -1,5 +1,4 @@
-// The heap of a test program that has a heap.cpp beside its cases: how much of it is in use, and
-// a way to let it run out.
+// Says how much of the heap is in use, and makes it run out; for test programs with a heap.cpp.
 #pragma once
 
 #include <cstddef>
@@ -7,11 +6,11 @@
 
 namespace support {
 
-/// Bytes that operator new gave out and nobody gave back yet.
+/// Bytes of operator new that are not deleted yet.
 [[nodiscard]] std::size_t heap_in_use() noexcept;
 
-/// While it lives, this thread's calls of operator new throw std::bad_alloc, but for the first
-/// ones; and for the later ones, if the number of `refusals` is limited.
+/// While it lives, this thread's calls of operator new throw std::bad_alloc, except the first ones.
+/// If `refusals` is given, only that many calls throw.
 class heap_limit {
 public:
   static constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();

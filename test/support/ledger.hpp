@@ -1,4 +1,4 @@
-// An allocator that keeps books: how much was taken, and how much of it is still out.
+// An allocator that counts how much was allocated, and how much of it is not freed.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// An asynchronous operation that does nothing but what a case tells it to.
+// An asynchronous operation that the test case controls.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -19,7 +19,7 @@
 
 namespace support {
 
-/// Completes with an error_code and a size, when told to; notes the cancellations it is asked for.
+/// Completes with an error_code and a size when told to. Records the cancellations.
 class manual_operation {
 public:
   using executor_type = boost::asio::any_io_executor;
@@ -94,7 +94,7 @@ private:
   std::unique_ptr<any_handler> handler_;
 };
 
-/// What a manual_operation's handler was called with.
+/// The arguments with which a manual_operation's handler was called.
 struct result {
   int calls = 0;
   boost::system::error_code error;
@@ -117,14 +117,14 @@ struct result {
   }
 };
 
-/// An operation in a context with a wheel, and the result of the one run that is looked at.
+/// An operation in a context with a wheel, and the result of its one run.
 struct operation_on_wheel : context_with_wheel {
   explicit operation_on_wheel(asio_wheel::wheel_options options = {})
     : context_with_wheel(options),
       operation(context.get_executor())
   {}
 
-  /// Runs until the operation has been asked to stop `n` times, which it ignores.
+  /// Runs until the operation was asked to stop `n` times, which it ignores.
   void await_cancellations(std::size_t n)
   {
     run_until(context, [&] { return operation.seen.size() == n; });

@@ -1,4 +1,4 @@
-// One other thread, which does as it is told while the caller waits.
+// Another thread, which runs functions while the caller waits.
 #pragma once
 
 #include <condition_variable>
@@ -20,7 +20,7 @@ public:
     thread_.join();
   }
 
-  /// Returns when `f` has. An empty one is the last.
+  /// Runs `f` and waits for it. An empty one ends the thread.
   void run(std::function<void()> f)
   {
     std::unique_lock lock(mutex_);
@@ -50,7 +50,7 @@ private:
   std::thread thread_;
 };
 
-/// Calls `f` in a thread that is the same every time.
+/// Calls `f` in the same other thread every time.
 inline void in_other_thread(std::function<void()> f)
 {
   static other_thread thread;

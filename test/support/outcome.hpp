@@ -1,4 +1,4 @@
-// What became of one wait: how often its handler was called, and with what.
+// The result of one wait: how often its handler was called, and with what.
 #pragma once
 
 #include <boost/asio/error.hpp>

@@ -1,4 +1,4 @@
-// Runs a context to its end, and fails the case instead of hanging when there is none.
+// Runs a context to its end. Fails the case instead of hanging.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -12,7 +12,7 @@
 
 namespace support {
 
-/// Far beyond what any case needs, even on a loaded machine under a sanitizer.
+/// Much more than any case needs, even on a loaded machine under a sanitizer.
 inline constexpr std::chrono::seconds patience{20};
 
 /// Runs until the context is out of work.
@@ -34,7 +34,7 @@ void run_until(boost::asio::io_context& context, Condition done)
   }
 }
 
-/// Runs a coroutine to its end, together with everything it starts, and rethrows what it threw.
+/// Runs a coroutine and everything it starts to the end, and rethrows its exception.
 template <class Coroutine>
 void run_coroutine(boost::asio::io_context& context, Coroutine&& coroutine)
 {
@@ -49,8 +49,8 @@ void run_coroutine(boost::asio::io_context& context, Coroutine&& coroutine)
   if (thrown) std::rethrow_exception(thrown);
 }
 
-/// Calls `attempt(ahead)`, which prepares something for then and says whether it was ready in time.
-/// A machine that was too busy for that gets twice the time at the next attempt.
+/// Calls `attempt(ahead)`, which prepares something and returns whether it was ready after `ahead`.
+/// If the machine was too busy for that, the next attempt has twice the time.
 template <class Attempt>
 void with_time_enough(std::chrono::milliseconds ahead, Attempt attempt)
 {
@@ -58,7 +58,7 @@ void with_time_enough(std::chrono::milliseconds ahead, Attempt attempt)
     BOOST_REQUIRE_MESSAGE(ahead < patience, "never ready in time");
 }
 
-/// Waits for something another thread does.
+/// Waits for something that another thread does.
 template <class Condition>
 bool eventually(Condition done)
 {

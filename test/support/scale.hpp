@@ -1,4 +1,4 @@
-// How much a test does in builds that differ in speed by a factor of fifty.
+// Scales the work of a test to builds that differ in speed by a factor of fifty.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ inline constexpr bool optimised = true;
 inline constexpr bool optimised = false;
 #endif
 
-/// `n` in a release build, and in others what takes about as long.
+/// `n` in a release build, and a number that takes about as long in the others.
 [[nodiscard]] constexpr std::size_t scaled(std::size_t n)
 {
   return under_sanitizer ? n / 40 : optimised ? n : n / 5;

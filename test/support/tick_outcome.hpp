@@ -1,4 +1,4 @@
-// What became of one async_tick.
+// The result of one async_tick.
 #pragma once
 
 #include <asio_wheel.hpp>

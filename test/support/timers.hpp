@@ -1,4 +1,4 @@
-// The timers that a program may name: Asio's and ours. A parity case runs once with each.
+// Asio's timer and ours. A parity case runs once with each.
 #pragma once
 
 #include <asio_wheel.hpp>

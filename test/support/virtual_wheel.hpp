@@ -1,4 +1,4 @@
-// A wheel whose time is moved by hand, and told by the time since the case began.
+// A wheel in virtual time, which counts from the beginning of the case.
 #pragma once
 
 #include <asio_wheel.hpp>
@@ -8,7 +8,7 @@
 
 namespace support {
 
-/// The case begins at the beginning of a tick: what is a whole number of ticks away is exact.
+/// The case begins at the beginning of a tick, so whole numbers of ticks are exact.
 struct wheel_in_virtual_time : context_with_wheel {
   explicit wheel_in_virtual_time(asio_wheel::wheel_options options = {})
     : context_with_wheel(options)

@@ -1,4 +1,4 @@
-// A context with a wheel of one's choice in it.
+// A context with a wheel of any options.
 #pragma once
 
 #include <asio_wheel.hpp>
@@ -25,7 +25,7 @@ inline asio_wheel::wheel_options with_tick(std::chrono::nanoseconds tick)
   return options;
 }
 
-/// Nothing that is less than 65,536 ticks away is cascaded, so it costs one wake-up.
+/// Waits of less than 65,536 ticks do not cascade, so each costs one wake-up.
 inline asio_wheel::wheel_options with_long_finest_level(std::chrono::nanoseconds tick)
 {
   auto options = with_tick(tick);
@@ -40,7 +40,7 @@ inline asio_wheel::wheel_options with_limit(std::size_t max_pending)
   return options;
 }
 
-/// Delays that look random and are the same in every run.
+/// Pseudo-random delays, the same in every run.
 class delays {
 public:
   delays(std::chrono::nanoseconds from, std::chrono::nanoseconds to)

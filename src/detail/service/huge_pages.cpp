@@ -1,4 +1,4 @@
-// L2 service: asking the system for huge pages.
+// L2 service: asks the system for huge pages.
 #include <asio_wheel/detail/service/huge_pages.hpp>
 
 #include <algorithm>

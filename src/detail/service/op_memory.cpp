@@ -14,10 +14,10 @@
 namespace asio_wheel::detail {
 namespace {
 
-constexpr std::size_t batch_size = 64;  // blocks that go between a thread and the depot at once
+constexpr std::size_t batch_size = 64;  // blocks that move between a thread and the depot at once
 
-/// A free block. In the depot the first block of a batch also has its length and the next batch;
-/// elsewhere these two are not set.
+/// A free block. In the depot the first block of a batch also holds the batch's length and the next
+/// batch; elsewhere these two are not set.
 struct block {
   block* next;
   block* next_batch;
@@ -25,15 +25,15 @@ struct block {
 };
 static_assert(sizeof(block) <= op_line);
 
-/// What a thread keeps of one size, so that it mostly allocates without a lock.
+/// A thread's free blocks of one size, from which it mostly allocates without a lock.
 struct magazine {
   block* first;
   std::size_t count;
 };
 
-/// What the process keeps of one size: batches that threads had to spare, and a slab to cut new
-/// ones from. Memory does not go back to the system; a process that once had a million waits
-/// pending is taken to have them again.
+/// The process's free blocks of one size: batches that threads did not need, and a slab to cut new
+/// ones from. Memory does not go back to the system: a process that once had a million waits
+/// pending will probably have them again.
 class depot {
 public:
   /// A batch of at most batch_size blocks of `size` bytes.
@@ -99,9 +99,9 @@ constexpr std::size_t classes = largest_recycled_op / op_line;
 constinit std::array<depot, classes> depots{};
 constinit thread_local std::array<magazine, classes> magazines{};
 
-/// Whether the thread has emptied its magazines for good. They stay empty: objects that are
-/// destroyed later, such as a thread_local context, take from the depot and free to it directly.
-/// It is not a member of thread_end, which it outlives.
+/// Whether the thread has emptied its magazines for good. Objects that are destroyed later, such as
+/// a thread_local context, use the depot directly. Not a member of thread_end, because it outlives
+/// that.
 constinit thread_local bool has_ended = false;
 
 std::size_t class_of(std::size_t size) noexcept
@@ -109,7 +109,7 @@ std::size_t class_of(std::size_t size) noexcept
   return (size - 1) / op_line;
 }
 
-/// Hands the first `n` blocks of a magazine to its depot; n <= batch_size.
+/// Moves the first `n` blocks of a magazine to its depot; n <= batch_size.
 [[gnu::noinline, gnu::cold]] void unload(std::size_t size_class, std::size_t n) noexcept
 {
   magazine& m = magazines[size_class];
@@ -123,7 +123,7 @@ std::size_t class_of(std::size_t size) noexcept
 
 /// Empties the magazines when their thread ends.
 struct thread_end {
-  /// A first use makes sure that the destructor will run.
+  /// Makes sure that the destructor will run.
   void await() const noexcept {}
 
   ~thread_end()
@@ -161,7 +161,7 @@ thread_local thread_end this_thread_end;
   magazines[size_class] = {b, 1};
 }
 
-// AddressSanitizer is to see each wait come and go.
+// Lets AddressSanitizer see each wait come and go.
 #if defined(__SANITIZE_ADDRESS__)
 constexpr bool recycle = false;
 #elif defined(__has_feature)

@@ -1,4 +1,4 @@
-// L2 service: clocks and the arithmetic between time points and ticks.
+// L2 service: reads clocks, and computes ticks from time points and back.
 #include <asio_wheel/detail/service/wheel_clock.hpp>
 
 #include <algorithm>
@@ -15,9 +15,9 @@ namespace {
 using std::chrono::nanoseconds;
 static_assert(std::is_same_v<duration, nanoseconds>, "ticks are counted from nanoseconds");
 
-// steady_clock is CLOCK_MONOTONIC on Linux. Its coarse sister runs on the same time line, behind
-// it: the kernel moves it at each of its ticks by as many whole ticks as have passed, so by less
-// than two of them, unless the host of a virtual machine holds it up.
+// steady_clock is CLOCK_MONOTONIC on Linux. CLOCK_MONOTONIC_COARSE is on the same time line, but
+// behind: the kernel moves it at each of its ticks, by the whole ticks that have passed. So it is
+// behind by less than two ticks, unless the host of a virtual machine holds up the kernel.
 #if defined(__linux__)
 duration coarse_grain() noexcept
 {
@@ -44,8 +44,8 @@ time_point coarse_now() noexcept
 }
 #endif
 
-/// How many clocks of each kind there are in the process, and the grain of the coarse ones. One
-/// that is stopped is of both kinds.
+/// The number of clocks of each kind in the process, and the grain of the coarse ones. A stopped
+/// clock counts as both kinds.
 struct alignas(64) population {
   std::atomic<int> precise;
   std::atomic<int> coarse;
@@ -99,7 +99,7 @@ time_point wheel_clock::start_of_delay() const noexcept
 
 time_point wheel_clock::early_start_of_delay() noexcept
 {
-  // Never wrong about the clock in question: that one is counted.
+  // The caller's clock exists, so it is counted.
   if (clocks.coarse.load(std::memory_order_relaxed) == 0) return clock_type::now();
   if (clocks.precise.load(std::memory_order_relaxed) != 0) return unknown;
   return coarse_now() + clocks.grain.load(std::memory_order_relaxed);
@@ -107,15 +107,15 @@ time_point wheel_clock::early_start_of_delay() noexcept
 
 time_point wheel_clock::deadline_after(duration delay, time_point early) const noexcept
 {
-  // One that is over at once must not lie ahead of now(), as a coarse start does.
+  // A delay that is over at once must not start after now(), as a coarse one does.
   if (delay <= duration::zero()) return add(now(), delay);
   return add(early != unknown ? early : start_of_delay(), delay);
 }
 
 void wheel_clock::sleep_towards(time_point deadline) const
 {
-  // In pieces: what a standard library makes of the last time point is not to be relied on, and a
-  // clock that is stopped may be moved at any time.
+  // In pieces: standard libraries differ on how to sleep until the last time point, and a stopped
+  // clock may be moved at any time.
   const duration piece =
     is_stopped() ? duration{std::chrono::milliseconds{1}} : std::chrono::hours{1};
   std::this_thread::sleep_for(std::min(deadline - now(), piece));

@@ -1,4 +1,4 @@
-// A divider against the division of the language.
+// Compares the divider with the language's division.
 #include <asio_wheel/detail/ground/divider.hpp>
 
 #include <boost/test/unit_test.hpp>
@@ -20,7 +20,7 @@ bool divides(const divider& d, std::uint64_t n)
   return quotient == n / d.divisor() && remainder == n % d.divisor();
 }
 
-/// Around multiples of the divisor, where an estimate is most easily wrong.
+/// Numbers around multiples of the divisor, where an estimate is most likely to be wrong.
 bool divides_around(const divider& d, std::uint64_t n)
 {
   const std::uint64_t multiple = n - n % d.divisor();

@@ -1,4 +1,4 @@
-// One owner at a time, and none that waits for ever: the lock of the ground floor.
+// The lock has one owner at a time, and nobody waits for ever.
 #include <array>
 #include <atomic>
 #include <boost/test/unit_test.hpp>
@@ -59,7 +59,7 @@ namespace {
 using std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-/// Makes the calling thread one that preempts all ordinary threads and yields to none of them.
+/// Lets the calling thread preempt all ordinary threads and yield to none of them.
 bool become_urgent()
 {
   sched_param priority{};
@@ -77,7 +77,7 @@ boost::test_tools::assertion_result may_become_urgent(boost::unit_test::test_uni
   return no;
 }
 
-/// Leaves the calling thread, and threads that it starts, one processor.
+/// Confines the calling thread, and threads that it starts, to one processor.
 bool stay_on_one_processor()
 {
   cpu_set_t allowed;
@@ -90,8 +90,8 @@ bool stay_on_one_processor()
   return ::sched_setaffinity(0, sizeof one, &one) == 0;
 }
 
-/// An ordinary thread takes the lock, and an urgent one preempts it and wants the lock, too.
-/// How long that one waits; it has the processor to itself until it sleeps.
+/// An ordinary thread takes the lock; an urgent one preempts it and wants the lock, too. Returns
+/// how long the urgent thread waits. It has the processor to itself until it sleeps.
 steady_clock::duration wait_for_preempted_owner()
 {
   spin_lock lock;
@@ -106,7 +106,7 @@ steady_clock::duration wait_for_preempted_owner()
     lock.unlock();
   });
   std::thread owner([&] {
-    // So that the urgent thread is asleep by then, and preempts this one when it is woken.
+    // Lets the urgent thread fall asleep, so that it preempts this one when it wakes up.
     std::this_thread::sleep_for(5ms);
     lock.lock();
     taken = true;
@@ -122,8 +122,8 @@ steady_clock::duration wait_for_preempted_owner()
 
 }  // namespace
 
-// Linux usually takes the processor from urgent threads for 50 ms of each second. With that, one
-// that never sleeps waits for most of a second in some of the rounds; without, for ever.
+// Linux usually takes the processor from urgent threads for 50 ms of each second. So a thread that
+// never sleeps waits for most of a second in some rounds; without that rule it waits for ever.
 BOOST_AUTO_TEST_CASE(a_preempted_owner_runs_though_an_urgent_thread_waits,
                      *boost::unit_test::precondition(may_become_urgent))
 {

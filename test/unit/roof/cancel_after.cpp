@@ -1,4 +1,4 @@
-// cancel_after and cancel_at: when an operation is cancelled, how, and what comes of its result.
+// cancel_after and cancel_at: when and how an operation is cancelled, and what its result is.
 #include <boost/asio/bind_allocator.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/bind_executor.hpp>
@@ -40,7 +40,7 @@ using support::result;
 
 BOOST_AUTO_TEST_SUITE(cancelling_after)
 
-BOOST_AUTO_TEST_CASE(passes_on_the_result_of_an_operation_that_is_in_time)
+BOOST_AUTO_TEST_CASE(an_operation_that_is_in_time_keeps_its_result)
 {
   operation_on_wheel c;
   c.operation.async_run(cancel_after(1h, c.result.recorder()));
@@ -51,7 +51,7 @@ BOOST_AUTO_TEST_CASE(passes_on_the_result_of_an_operation_that_is_in_time)
   BOOST_TEST(c.operation.seen.empty());
 }
 
-BOOST_AUTO_TEST_CASE(cancels_an_operation_that_is_not)
+BOOST_AUTO_TEST_CASE(an_operation_that_is_late_is_cancelled)
 {
   operation_on_wheel c;
   const auto begin = c.wheel.now();
@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(cancels_an_operation_that_is_not)
   BOOST_TEST((c.wheel.now() - begin >= 2ms));
 }
 
-BOOST_AUTO_TEST_CASE(at_a_time_cancels_then)
+BOOST_AUTO_TEST_CASE(cancel_at_cancels_at_that_time)
 {
   operation_on_wheel c;
   const auto deadline = c.wheel.now() + 2ms;
@@ -72,7 +72,7 @@ BOOST_AUTO_TEST_CASE(at_a_time_cancels_then)
   BOOST_TEST((c.wheel.now() >= deadline));
 }
 
-BOOST_AUTO_TEST_CASE(cancels_in_the_way_it_is_told)
+BOOST_AUTO_TEST_CASE(cancel_after_emits_the_given_type)
 {
   for (const auto type :
        {cancellation_type::terminal, cancellation_type::partial, cancellation_type::total}) {
@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(cancels_in_the_way_it_is_told)
   }
 }
 
-BOOST_AUTO_TEST_CASE(reads_from_a_socket_for_a_while)
+BOOST_AUTO_TEST_CASE(a_socket_is_read_until_the_deadline)
 {
   context_with_wheel c;
   asio::local::stream_protocol::socket reader(c.context);
@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE(reads_from_a_socket_for_a_while)
   BOOST_TEST(in_time.succeeded(4));
 }
 
-BOOST_AUTO_TEST_CASE(keeps_a_result_that_an_operation_has_in_spite_of_it)
+BOOST_AUTO_TEST_CASE(an_operation_that_ignores_the_deadline_keeps_its_result)
 {
   operation_on_wheel c;
   c.operation.obeys = false;
@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(keeps_a_result_that_an_operation_has_in_spite_of_it)
   BOOST_TEST(c.result.succeeded(9));
 }
 
-BOOST_AUTO_TEST_CASE(of_nothing_fires_at_once_but_not_inline)
+BOOST_AUTO_TEST_CASE(a_delay_of_zero_fires_at_once_but_not_inline)
 {
   for (const auto delay : {0ms, -1ms, -3600000ms}) {
     operation_on_wheel c;
@@ -227,7 +227,7 @@ BOOST_AUTO_TEST_CASE(takes_no_hop_of_its_own)
     }
   };
   asio::post(c.context, chain{c.context, 100});
-  // The first deadline moves the driver's wake-up, and the last one's end moves it back.
+  // The first deadline moves the driver's wake-up, and the end of the last one moves it back.
   BOOST_TEST(c.context.poll() <= 101U + 10U);
   BOOST_TEST(c.wheel.stats().started == 101U);
 }
@@ -276,7 +276,7 @@ BOOST_AUTO_TEST_CASE(is_one_allocation_which_is_free_before_the_handler)
     timer.async_wait(
       cancel_after(delay, asio::bind_allocator(support::booking_allocator<void>(books),
                                                [&](error_code) { held = books.outstanding; })));
-    // One is the timer's own.
+    // One wait is the timer's own.
     BOOST_TEST(books.taken == 2U);
     support::run_to_end(c.context);
     BOOST_TEST(held.value() == 0U);

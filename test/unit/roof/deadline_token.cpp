@@ -47,7 +47,7 @@ struct timer_on_wheel : context_with_wheel {
   asio::steady_timer timer{context, 1h};
 };
 
-/// Completes at once, posted, with the arguments given.
+/// Posts its completion at once, with the given arguments.
 template <class... Signatures>
 struct initiate_with {
   using executor_type = asio::io_context::executor_type;
@@ -233,7 +233,7 @@ BOOST_AUTO_TEST_CASE(without_any_executor_needs_a_wheel)
   BOOST_TEST(calls == 2);
 }
 
-// Nobody says where the handler is to run: in the wheel's context then, never in an emit().
+// Without an executor the handler runs in the wheel's context, never inside emit().
 BOOST_AUTO_TEST_CASE(without_any_executor_ends_in_the_wheels_context)
 {
   context_with_wheel c;

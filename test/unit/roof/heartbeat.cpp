@@ -42,7 +42,7 @@ BOOST_TEST_DONT_PRINT_LOG_VALUE(asio_wheel::heartbeat_event)
 
 namespace {
 
-/// What became of one async_next.
+/// The result of one async_next.
 struct beat {
   int calls = 0;
   error_code error;
@@ -65,7 +65,7 @@ struct beat {
   }
 };
 
-/// The next event of a connection, by running its context.
+/// Runs the context until the connection's next event, and returns that.
 heartbeat_event next(context_with_wheel& c, heartbeat& h)
 {
   beat b;
@@ -234,7 +234,7 @@ BOOST_AUTO_TEST_CASE(a_peer_that_answers_is_never_lost)
   auto last = c.wheel.now();
   for (int i = 0; i < 8; ++i) {
     const auto event = next(c, h);
-    // On a machine that stalls, a loss may be due; it must be true.
+    // On a machine that stalls a loss may be due, but only if nothing was received for long enough.
     if (event == heartbeat_event::peer_lost) BOOST_TEST((c.wheel.now() - last >= 6ms));
     last = c.wheel.now();
     h.sent();

@@ -1,4 +1,4 @@
-// When the tick after a late one is due, by the three rules.
+// When the tick after a late one is due, for each of the three rules.
 #include <array>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
@@ -16,7 +16,7 @@ namespace {
 constexpr std::array all_rules{missed_tick::burst, missed_tick::delay, missed_tick::skip};
 constexpr time_point start{1000s};
 
-/// What follows the tick at `start`, with a slack of 5 ms, as the time since start.
+/// The tick after the one at `start`, with a slack of 5 ms, as the time since start.
 duration next(missed_tick rule, duration period, duration late)
 {
   return tick_after(start, period, start + late, rule, 5ms) - start;

@@ -24,7 +24,7 @@ using support::result;
 
 BOOST_AUTO_TEST_SUITE(timing_out_after)
 
-BOOST_AUTO_TEST_CASE(is_reported_where_the_deadline_was_the_cause)
+BOOST_AUTO_TEST_CASE(timed_out_is_reported_if_the_deadline_was_the_cause)
 {
   operation_on_wheel c;
   c.operation.async_run(timeout_after(2ms, c.result.recorder()));
@@ -33,7 +33,7 @@ BOOST_AUTO_TEST_CASE(is_reported_where_the_deadline_was_the_cause)
   BOOST_TEST((c.operation.seen == std::vector{cancellation_type::terminal}));
 }
 
-BOOST_AUTO_TEST_CASE(has_the_same_overloads)
+BOOST_AUTO_TEST_CASE(timeout_after_has_the_overloads_of_cancel_after)
 {
   context_with_wheel c;
   manual_operation o(c.context.get_executor());
@@ -69,7 +69,7 @@ BOOST_AUTO_TEST_CASE(has_the_same_overloads)
   BOOST_TEST(times_out([&](auto h) { return timeout_at(w, soon, partial, h); }, partial));
 }
 
-BOOST_AUTO_TEST_CASE(is_not_reported_for_an_abort_before_it)
+BOOST_AUTO_TEST_CASE(timed_out_is_not_reported_for_an_abort_before_the_deadline)
 {
   operation_on_wheel c;
   c.operation.async_run(timeout_after(1h, c.result.recorder()));
@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(is_not_reported_for_an_abort_before_it)
   BOOST_TEST(c.result.failed(asio::error::operation_aborted));
 }
 
-BOOST_AUTO_TEST_CASE(is_not_reported_for_a_cancellation_from_outside)
+BOOST_AUTO_TEST_CASE(timed_out_is_not_reported_for_a_cancellation_from_outside)
 {
   operation_on_wheel c;
   asio::cancellation_signal signal;
@@ -89,7 +89,7 @@ BOOST_AUTO_TEST_CASE(is_not_reported_for_a_cancellation_from_outside)
   BOOST_TEST(c.result.failed(asio::error::operation_aborted));
 }
 
-BOOST_AUTO_TEST_CASE(is_reported_if_the_operation_ignored_a_cancellation_before_or_after_it)
+BOOST_AUTO_TEST_CASE(timed_out_is_reported_if_the_operation_ignored_a_cancellation)
 {
   for (const bool deadline_first : {false, true}) {
     operation_on_wheel c;
@@ -106,7 +106,7 @@ BOOST_AUTO_TEST_CASE(is_reported_if_the_operation_ignored_a_cancellation_before_
   }
 }
 
-BOOST_AUTO_TEST_CASE(leaves_other_errors_and_successes_alone)
+BOOST_AUTO_TEST_CASE(other_errors_and_successes_are_left_alone)
 {
   for (const error_code ec : {error_code{}, error_code(asio::error::eof)}) {
     operation_on_wheel c;
@@ -121,7 +121,7 @@ BOOST_AUTO_TEST_CASE(leaves_other_errors_and_successes_alone)
   }
 }
 
-BOOST_AUTO_TEST_CASE(is_not_reported_for_cancel_all)
+BOOST_AUTO_TEST_CASE(timed_out_is_not_reported_for_cancel_all)
 {
   operation_on_wheel c;
   c.operation.async_run(timeout_after(1h, c.result.recorder()));
@@ -130,7 +130,7 @@ BOOST_AUTO_TEST_CASE(is_not_reported_for_cancel_all)
   BOOST_TEST(c.result.failed(asio::error::operation_aborted));
 }
 
-BOOST_AUTO_TEST_CASE(that_was_refused_is_an_error_of_its_own)
+BOOST_AUTO_TEST_CASE(a_refused_deadline_has_an_error_of_its_own)
 {
   operation_on_wheel c(support::with_limit(1));
   c.wheel.async_wait(1h, [](error_code) {});
@@ -139,7 +139,7 @@ BOOST_AUTO_TEST_CASE(that_was_refused_is_an_error_of_its_own)
   BOOST_TEST(c.result.failed(wheel_errc::too_many_pending));
 }
 
-BOOST_AUTO_TEST_CASE(of_the_inner_and_the_outer_deadline_are_told_apart)
+BOOST_AUTO_TEST_CASE(the_inner_and_the_outer_timeout_are_told_apart)
 {
   for (const bool inner_first : {false, true}) {
     const auto soon = 1ms;
@@ -157,7 +157,7 @@ BOOST_AUTO_TEST_CASE(of_the_inner_and_the_outer_deadline_are_told_apart)
   }
 }
 
-BOOST_AUTO_TEST_CASE(of_cancellation_inside_and_timeout_outside_is_the_timeouts)
+BOOST_AUTO_TEST_CASE(a_timeout_outside_of_a_cancellation_is_reported)
 {
   operation_on_wheel c;
   c.operation.async_run(cancel_after(1h, timeout_after(1ms, c.result.recorder())));
@@ -165,7 +165,7 @@ BOOST_AUTO_TEST_CASE(of_cancellation_inside_and_timeout_outside_is_the_timeouts)
   BOOST_TEST(c.result.failed(asio::error::timed_out));
 }
 
-BOOST_AUTO_TEST_CASE(of_an_accept_leaves_the_acceptor_usable)
+BOOST_AUTO_TEST_CASE(a_timed_out_accept_leaves_the_acceptor_usable)
 {
   using asio::ip::tcp;
   context_with_wheel c;
@@ -186,7 +186,7 @@ BOOST_AUTO_TEST_CASE(of_an_accept_leaves_the_acceptor_usable)
   BOOST_TEST(!accepted);
 }
 
-BOOST_AUTO_TEST_CASE(needs_a_signature_with_an_error_first)
+BOOST_AUTO_TEST_CASE(timeout_after_needs_a_signature_that_begins_with_an_error)
 {
   static_assert(detail::reports_error<void(error_code)>);
   static_assert(detail::reports_error<void(const error_code&, std::size_t)>);

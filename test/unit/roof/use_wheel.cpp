@@ -1,4 +1,4 @@
-// Making a context's wheel, and finding it from whatever belongs to the context.
+// Makes a context's wheel, and finds it from everything that belongs to the context.
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/io_context.hpp>
@@ -8,6 +8,7 @@
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <stdexcept>
+#include <string_view>
 
 #include "support/outcome.hpp"
 #include "support/run.hpp"
@@ -20,7 +21,7 @@ using support::outcome;
 
 BOOST_AUTO_TEST_SUITE(making_a_wheel)
 
-BOOST_AUTO_TEST_CASE(needs_no_options)
+BOOST_AUTO_TEST_CASE(make_wheel_needs_no_options)
 {
   asio::io_context context;
   BOOST_TEST(!asio::has_service<wheel_timer_service>(context));
@@ -30,7 +31,7 @@ BOOST_AUTO_TEST_CASE(needs_no_options)
   BOOST_TEST((&wheel.context() == &context));
 }
 
-BOOST_AUTO_TEST_CASE(twice_is_refused_and_changes_nothing)
+BOOST_AUTO_TEST_CASE(a_second_make_wheel_is_refused_and_changes_nothing)
 {
   asio::io_context context;
   auto& wheel = make_wheel(context, support::with_tick(7ms));
@@ -43,14 +44,24 @@ BOOST_AUTO_TEST_CASE(twice_is_refused_and_changes_nothing)
   BOOST_TEST(wait.succeeded());
 }
 
-BOOST_AUTO_TEST_CASE(after_it_was_used_is_refused)
+BOOST_AUTO_TEST_CASE(make_wheel_after_use_wheel_is_refused)
 {
   asio::io_context context;
   use_wheel(context);
   BOOST_CHECK_THROW(make_wheel(context, support::with_tick(7ms)), asio::service_already_exists);
 }
 
-BOOST_AUTO_TEST_CASE(with_bad_options_leaves_the_context_without)
+BOOST_AUTO_TEST_CASE(make_wheel_after_a_timer_says_what_made_the_wheel_and_what_to_do)
+{
+  asio::io_context context;
+  wheel_timer timer(context);
+  BOOST_CHECK_EXCEPTION(make_wheel(context), asio::service_already_exists, [](const auto& e) {
+    const std::string_view what = e.what();
+    return what.find("first timer") != what.npos && what.find("use_wheel()") != what.npos;
+  });
+}
+
+BOOST_AUTO_TEST_CASE(bad_options_leave_the_context_without_a_wheel)
 {
   asio::io_context context;
   BOOST_CHECK_THROW(make_wheel(context, support::with_tick(0ns)), std::invalid_argument);
@@ -58,7 +69,7 @@ BOOST_AUTO_TEST_CASE(with_bad_options_leaves_the_context_without)
   BOOST_CHECK_NO_THROW(make_wheel(context, support::with_tick(1ms)));
 }
 
-BOOST_AUTO_TEST_CASE(works_for_a_pool)
+BOOST_AUTO_TEST_CASE(a_pool_can_have_a_wheel)
 {
   asio::thread_pool pool(1);
   auto& wheel = make_wheel(pool, support::with_tick(2ms));
@@ -70,7 +81,7 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(using_a_wheel)
 
-BOOST_AUTO_TEST_CASE(finds_the_one_that_was_made)
+BOOST_AUTO_TEST_CASE(use_wheel_finds_the_wheel_that_was_made)
 {
   asio::io_context context;
   auto& wheel = make_wheel(context, support::with_tick(3ms));
@@ -89,7 +100,7 @@ BOOST_AUTO_TEST_CASE(finds_the_one_that_was_made)
   BOOST_TEST((&asio::use_service<wheel_timer_service>(context) == &wheel));
 }
 
-BOOST_AUTO_TEST_CASE(makes_one_with_defaults_where_there_is_none)
+BOOST_AUTO_TEST_CASE(use_wheel_makes_a_wheel_with_defaults_if_there_is_none)
 {
   asio::io_context context;
   auto& wheel = use_wheel(context);
@@ -98,7 +109,7 @@ BOOST_AUTO_TEST_CASE(makes_one_with_defaults_where_there_is_none)
   BOOST_TEST((&use_wheel(context) == &wheel));
 }
 
-BOOST_AUTO_TEST_CASE(through_asio_makes_one_too)
+BOOST_AUTO_TEST_CASE(use_service_makes_a_wheel_too)
 {
   asio::io_context context;
   auto& wheel = asio::use_service<wheel_timer_service>(context);
@@ -109,7 +120,7 @@ BOOST_AUTO_TEST_CASE(through_asio_makes_one_too)
   BOOST_TEST(wait.succeeded());
 }
 
-BOOST_AUTO_TEST_CASE(through_asio_makes_none_where_the_executor_cannot_be_told)
+BOOST_AUTO_TEST_CASE(use_service_makes_no_wheel_if_the_executor_is_unknown)
 {
   asio::thread_pool pool(1);
   BOOST_CHECK_THROW(asio::use_service<wheel_timer_service>(pool), std::logic_error);
@@ -118,7 +129,7 @@ BOOST_AUTO_TEST_CASE(through_asio_makes_none_where_the_executor_cannot_be_told)
   BOOST_TEST((&asio::use_service<wheel_timer_service>(pool) == &wheel));
 }
 
-BOOST_AUTO_TEST_CASE(through_a_strand_does_not_bind_the_wheel_to_it)
+BOOST_AUTO_TEST_CASE(a_strand_does_not_bind_the_wheel_to_it)
 {
   asio::io_context context;
   const auto strand = asio::make_strand(context);
@@ -135,7 +146,7 @@ BOOST_AUTO_TEST_CASE(through_a_strand_does_not_bind_the_wheel_to_it)
   BOOST_TEST(!on_strand);
 }
 
-BOOST_AUTO_TEST_CASE(through_an_executor_with_work_does_not_keep_the_context_running)
+BOOST_AUTO_TEST_CASE(an_executor_with_work_does_not_keep_the_context_running)
 {
   asio::io_context context;
   {
@@ -147,7 +158,7 @@ BOOST_AUTO_TEST_CASE(through_an_executor_with_work_does_not_keep_the_context_run
   BOOST_TEST(context.stopped());
 }
 
-BOOST_AUTO_TEST_CASE(through_an_executor_that_never_blocks_still_runs_handlers)
+BOOST_AUTO_TEST_CASE(an_executor_that_never_blocks_still_runs_handlers)
 {
   asio::io_context context;
   const asio::any_io_executor never_blocks =
@@ -159,7 +170,7 @@ BOOST_AUTO_TEST_CASE(through_an_executor_that_never_blocks_still_runs_handlers)
   BOOST_TEST(wait.succeeded());
 }
 
-BOOST_AUTO_TEST_CASE(of_a_pool_works_from_its_strands)
+BOOST_AUTO_TEST_CASE(strands_of_a_pool_find_the_pools_wheel)
 {
   asio::thread_pool pool(1);
   auto& wheel = use_wheel(asio::make_strand(pool));

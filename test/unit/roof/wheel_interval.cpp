@@ -1,5 +1,5 @@
-// wheel_interval: which ticks there are, and who gets them. Ticks that are late are had by letting
-// the interval begin in the past.
+// wheel_interval: which ticks there are, and who gets them. To have late ticks, cases let the
+// interval begin in the past.
 #include <array>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>

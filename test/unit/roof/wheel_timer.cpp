@@ -1,4 +1,5 @@
-// wheel_timer beyond what Asio's timer does: on a chosen wheel, shared by threads, outliving it.
+// What wheel_timer does and Asio's timer does not: a chosen wheel, sharing by threads, a longer
+// life.
 #include <array>
 #include <atomic>
 #include <boost/asio/awaitable.hpp>
@@ -120,7 +121,7 @@ BOOST_AUTO_TEST_CASE(cancels_what_was_started_after_its_other_waits_were_due)
   wheel_timer timer(c.wheel, deadline);
   outcome late;
   c.wheel.async_wait(deadline, [&](error_code) { timer.async_wait(late.recorder()); });
-  // As many as go ahead of the next in a batch of their own.
+  // As many as fill a batch ahead of the next.
   for (int i = 1; i < 64; ++i) c.wheel.async_wait(deadline, [](error_code) {});
   std::size_t cancelled = 0;
   timer.async_wait([&](error_code) { cancelled = timer.cancel(); });
@@ -138,7 +139,7 @@ BOOST_AUTO_TEST_CASE(counts_waits_that_a_signal_ended_no_more)
   for (std::size_t i = 0; i < waits.size(); ++i) {
     timer.async_wait(asio::bind_cancellation_slot(signals[i].slot(), waits[i].recorder()));
   }
-  // The first, the last and one in the middle of the timer's list.
+  // The first wait, the last and one in the middle of the timer's list.
   for (const std::size_t i : {0U, 4U, 2U}) signals[i].emit(cancellation_type::terminal);
   BOOST_TEST(timer.cancel_one() == 1U);
   BOOST_TEST(timer.cancel() == 1U);

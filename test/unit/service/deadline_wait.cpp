@@ -1,4 +1,4 @@
-// A deadline inside an operation: filed, withdrawn, refused, and who has the state in the end.
+// A deadline inside an operation: filed, cancelled, refused, and who owns the state in the end.
 #include <array>
 #include <boost/asio/post.hpp>
 #include <boost/test/unit_test.hpp>
@@ -23,7 +23,7 @@ using support::context_with_wheel;
 
 namespace {
 
-/// Makes its steps public; whoever owns it sees to its end.
+/// Makes the steps public. Its owner must end it.
 class operation : public deadline_wait {
 public:
   operation(context_with_wheel& c, duration delay,
@@ -243,7 +243,7 @@ BOOST_AUTO_TEST_CASE(costs_no_pass_if_the_next_follows_in_its_handler)
     BOOST_TEST(first.start());
     BOOST_TEST(c.context.poll() == 0U);  // the timer is set
     {
-      // In the order in which a completion does it, with the handler in between.
+      // In the order of a completion, with the handler in between.
       operation third(c, 1h);
       BOOST_TEST(third.start());
       BOOST_TEST(first.end());

@@ -1,4 +1,4 @@
-// Memory for waits: right for every alignment, and none of it is lost when a thread ends.
+// Memory for waits has every alignment, and none is lost when a thread ends.
 #include <array>
 #include <boost/asio/cancellation_type.hpp>
 #include <boost/test/unit_test.hpp>
@@ -26,7 +26,7 @@ using detail::deallocate_op;
 
 namespace {
 
-// AddressSanitizer's build recycles nothing: there LeakSanitizer says what is lost.
+// With AddressSanitizer nothing is recycled, and LeakSanitizer reports what is lost.
 #if defined(__SANITIZE_ADDRESS__)
 constexpr bool recycles = false;
 #elif defined(__has_feature)
@@ -38,7 +38,7 @@ constexpr bool recycles = true;
 constexpr std::size_t size = 512;  // the largest recycled blocks, which few others take
 constexpr std::size_t alignment = alignof(std::max_align_t);
 
-/// Does something after every thread_local object that the thread constructed later has gone.
+/// Does something after the thread_local objects that the thread constructed later are destroyed.
 struct last_act {
   std::function<void()> act;
   ~last_act()
@@ -48,7 +48,8 @@ struct last_act {
 };
 thread_local last_act last;
 
-/// Runs `early` in a thread of its own, and `late` after the end of what `early` made there.
+/// Runs `early` in a new thread, and `late` after the thread_local objects of `early` are
+/// destroyed.
 void in_ending_thread(const std::function<void()>& early, std::function<void()> late)
 {
   std::thread([&] {
@@ -62,8 +63,7 @@ bool is_aligned(const void* p, std::size_t to)
   return reinterpret_cast<std::uintptr_t>(p) % to == 0;
 }
 
-/// A callable of a size and an alignment of one's choice, which records whether it was placed
-/// right.
+/// A callable of any size and alignment, which records whether its address is aligned.
 template <std::size_t Alignment, std::size_t Size>
 class alignas(Alignment) picky {
 public:
@@ -76,7 +76,7 @@ public:
     right_->push_back(whole && is_aligned(this, Alignment));
   }
 
-  /// Looks at both places: a handler is moved into the wait, and out of it for the call.
+  /// Checks both places: a handler moves into the wait, and out of it for the call.
   picky(picky&& other) noexcept : right_(other.right_), bytes_(other.bytes_)
   {
     right_->push_back(is_aligned(&other, Alignment) && is_aligned(this, Alignment));
@@ -87,7 +87,7 @@ private:
   std::array<std::byte, Size> bytes_;
 };
 
-/// Whether all the answers are yes, and there are some.
+/// Whether all answers are yes, and there is at least one.
 bool all_right(const std::vector<bool>& right)
 {
   for (const bool r : right) {

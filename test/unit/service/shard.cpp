@@ -1,4 +1,4 @@
-// Cancels, put off by the shard or not: nobody can tell, but for the time it takes.
+// Cancels behave the same, whether the shard puts them off or not.
 #include <algorithm>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
@@ -22,10 +22,10 @@ using support::outcome;
 
 namespace {
 
-/// More than a shard puts off at once.
+/// More cancels than a shard puts off at once.
 constexpr std::size_t many = 100;
 
-/// More than are completed at once: the wheel holds some that are due when the first handler runs.
+/// More waits than a batch: some are still due in the wheel when the first handler runs.
 constexpr std::size_t several_batches = 3 * due_batch::capacity;
 
 struct started_waits : context_with_wheel {
@@ -52,7 +52,7 @@ struct started_timers : started_waits {
   std::deque<wheel_timer> timers;
 };
 
-/// Waits of the wheel itself, which are cancelled through their slots.
+/// Plain waits of the wheel, cancelled through their slots.
 struct started_slots : started_waits {
   started_slots()
   {
@@ -72,7 +72,7 @@ struct started_slots : started_waits {
   std::vector<asio::cancellation_signal> signals{many};
 };
 
-/// Calls `f()` from the first handler of several batches that have one deadline.
+/// Calls `f()` from the first handler of several batches with the same deadline.
 template <class Function>
 void when_others_are_due(context_with_wheel& c, Function f)
 {

@@ -1,4 +1,4 @@
-// The executor of a timer, which is kept only if it is not the wheel's.
+// A timer's executor, which is stored only if it is not the wheel's.
 #include <boost/asio/strand.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/test/unit_test.hpp>

@@ -1,4 +1,4 @@
-// The one place that turns time points into ticks and back.
+// The only class that turns time points into ticks and back.
 #include <asio_wheel/detail/service/wheel_clock.hpp>
 
 #include <boost/test/unit_test.hpp>
@@ -26,8 +26,8 @@ struct origin {
   [[nodiscard]] std::uint64_t floor(duration d) const { return count(clock.tick_floor(zero + d)); }
 };
 
-/// Whether the kernel's coarse clock is further behind than it says, as where the host of a virtual
-/// machine holds up its tick. Then a clock that goes by it is behind, too.
+/// Whether the kernel's coarse clock is behind by more than its grain, as when the host of a
+/// virtual machine holds up the kernel. A clock that reads it is then behind, too.
 bool kernel_is_late()
 {
 #if defined(__linux__)
@@ -42,13 +42,13 @@ bool kernel_is_late()
 #endif
 }
 
-/// Whether none of a thousand starts of a delay that `read()` returns is behind the clock.
+/// Whether none of a thousand results of `read()`, each the start of a delay, is behind the clock.
 template <class Read>
 bool never_behind(const origin& o, Read read)
 {
   for (int i = 0; i < 1000; ++i) {
     const auto before = o.clock.now();
-    // Asked first: one that was late may have caught up by the time a reading is found behind.
+    // Checked first: a late kernel clock may have caught up when a reading is found to be behind.
     const bool excused = o.coarse && kernel_is_late();
     if (read() < before && !excused) return false;
   }

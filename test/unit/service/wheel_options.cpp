@@ -1,4 +1,4 @@
-// Options: how they are rounded, and what is said about bad ones.
+// How options are rounded, and how bad ones are reported.
 #include <boost/asio/io_context.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// What make_wheel says to such options; empty if it takes them.
+/// What make_wheel throws for these options; empty if it accepts them.
 std::string complaint(const wheel_options& options)
 {
   asio::io_context context;

@@ -1,4 +1,4 @@
-// What a wheel says about itself: its counters and the histogram of lateness.
+// A wheel's counters and its histogram of lateness.
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <cstdint>
@@ -96,10 +96,10 @@ BOOST_AUTO_TEST_CASE(count_each_move_to_a_finer_level)
   outcome ignored;
   virtual_time time(c.wheel);
   const auto start = c.wheel.now();
-  c.wheel.async_wait(start + 100ms, ignored.recorder());  // of the finest level from the start
+  c.wheel.async_wait(start + 100ms, ignored.recorder());  // on the finest level from the start
   time.advance(200ms);
   BOOST_TEST(c.wheel.stats().cascaded == 0U);
-  for (int i = 0; i < 5; ++i) c.wheel.async_wait(start + 1h, ignored.recorder());  // of the third
+  for (int i = 0; i < 5; ++i) c.wheel.async_wait(start + 1h, ignored.recorder());  // on the third
   time.advance(1h);
   BOOST_TEST(c.wheel.stats().cascaded == 2U * 5U);
   BOOST_TEST(c.wheel.stats().expired == 6U);

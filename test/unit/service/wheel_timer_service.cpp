@@ -196,7 +196,7 @@ BOOST_AUTO_TEST_CASE(refused_wait_lets_go_of_its_cancellation_slot)
     context_with_wheel c(support::with_limit(1));
     c.wheel.async_wait(1h, asio::detached);
     c.wheel.async_wait(1h, asio::bind_cancellation_slot(signal.slot(), refused.recorder()));
-    signal.slot().clear();  // and the context goes with the refusal still to be delivered
+    signal.slot().clear();  // and the context goes before the refusal is delivered
   }
   BOOST_TEST(refused.calls == 0);
 }

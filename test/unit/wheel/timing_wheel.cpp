@@ -1,4 +1,4 @@
-// What the wheel promises beyond the model: cascades, far deadlines, drains, and what check() sees.
+// Tests beside the model: cascades, far deadlines, drains, and what check() finds.
 #include <asio_wheel/detail/wheel/timing_wheel.hpp>
 
 #include <unistd.h>
@@ -21,7 +21,7 @@ namespace {
 using namespace asio_wheel;
 using namespace asio_wheel::detail;
 
-/// Two levels of eight slots: corners that a large wheel hides.
+/// Two levels of eight slots, which reach corners that a large wheel hides.
 constexpr wheel_geometry small{.slot_bits = 3, .fan_bits = 3, .levels = 2};
 
 std::vector<const wheel_entry*> pop_all(timing_wheel& wheel)
@@ -424,7 +424,7 @@ BOOST_AUTO_TEST_CASE(check_puts_up_with_ticks_that_were_inserted_in_another_orde
   wheel.insert(entries[2], tick{52});
   BOOST_TEST(wheel.check(lies_before) == "");
   wheel.advance(tick{52});
-  wheel.rewind(tick{5});  // leaves no difference between their ticks
+  wheel.rewind(tick{5});  // makes their ticks equal
   wheel.insert(entries[3], tick{5});
   BOOST_TEST(wheel.check(lies_before) == "");
   wheel.drain();

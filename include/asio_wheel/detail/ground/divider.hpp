@@ -1,4 +1,4 @@
-// L0 ground: division by a number that is known ahead.
+// L0 ground: fast division by a constant divisor.
 #pragma once
 
 #include <cassert>
@@ -6,7 +6,7 @@
 
 namespace asio_wheel::detail {
 
-/// The upper half of a product, from products of 32 bits.
+/// The upper half of a product, made of 32-bit products.
 [[nodiscard]] constexpr std::uint64_t multiply_high_by_halves(std::uint64_t a,
                                                               std::uint64_t b) noexcept
 {
@@ -27,7 +27,7 @@ namespace asio_wheel::detail {
 #endif
 }
 
-/// Divides by multiplying with a reciprocal: a division of 64 bits takes a processor up to ninety
+/// Divides by multiplying with a reciprocal. A division of 64 bits takes a processor up to ninety
 /// cycles, and each start of a wait needs one.
 class divider {
 public:
@@ -48,8 +48,8 @@ public:
   [[nodiscard]] constexpr result divide(std::uint64_t n) const noexcept
   {
     assert(n >> 63 == 0);
-    // The reciprocal is too small by no more than (1 + 1/divisor) / 2^64, and so is the quotient by
-    // less than 1 before it is rounded down.
+    // The reciprocal is too small by at most (1 + 1/divisor) / 2^64. So the quotient is too small
+    // by less than 1 before it is rounded down.
     const std::uint64_t quotient = multiply_high(n, reciprocal_);
     const std::uint64_t remainder = n - quotient * divisor_;
     return remainder < divisor_ ? result{quotient, remainder}

@@ -1,4 +1,4 @@
-// ASIO_WHEEL_EXPORT: marks what the shared library shows to its users; floor L0.
+// L0 ground: ASIO_WHEEL_EXPORT marks what the shared library exports.
 #pragma once
 
 #if !defined(ASIO_WHEEL_SHARED)

@@ -1,4 +1,4 @@
-// L0 ground: lets threads through until it is closed.
+// L0 ground: lets threads in until it is closed.
 #pragma once
 
 #include <atomic>
@@ -8,10 +8,10 @@
 
 namespace asio_wheel::detail {
 
-/// Guards something that one thread takes away while others may be using it.
+/// Guards something that one thread takes away while others may use it.
 ///
-/// A user makes a `visit`, and asks whether the gate was open. `close()` turns away those who come
-/// later and returns when nobody is inside.
+/// A user makes a `visit` and asks whether the gate was open. `close()` refuses later visits, and
+/// returns when nobody is inside.
 class gate {
 public:
   class [[nodiscard]] visit {
@@ -24,7 +24,7 @@ public:
     visit& operator=(const visit&) = delete;
     ~visit() { gate_.inside_.fetch_sub(1, std::memory_order_release); }
 
-    /// Whether the gate was open, and cannot be closed while this lives.
+    /// Whether the gate was open. Then close() waits for this visit to end.
     explicit operator bool() const noexcept { return let_in_; }
 
   private:

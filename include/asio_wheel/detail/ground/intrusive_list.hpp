@@ -3,18 +3,17 @@
 
 namespace asio_wheel::detail {
 
-/// The two words that put an object into an `intrusive_list`.
+/// The two links that an object in an `intrusive_list` carries.
 struct list_link {
   list_link* next = nullptr;
   list_link* prev = nullptr;
 };
 
-/// A list in a circle, with the list itself between the last object and the first: so an object
-/// can be taken out by whoever knows the object alone.
+/// A circular list, with the list itself between the last object and the first. So an object can be
+/// erased without knowing its list.
 ///
-/// `Node` is found by its link, and the other way round: `Node::link_of(node)` and
-/// `Node::of_link(link)`. The list owns nothing: whoever empties it decides what becomes of the
-/// objects. Every function but for_each() is O(1), and never throws.
+/// `Node::link_of(node)` and `Node::of_link(link)` convert between an object and its link. The list
+/// owns nothing. Every function but for_each() is O(1), and none throws.
 template <class Node>
 class intrusive_list {
 public:
@@ -31,7 +30,7 @@ public:
   void push_back(Node& node) noexcept { insert_before(end_, Node::link_of(node)); }
   void push_front(Node& node) noexcept { insert_before(*end_.next, Node::link_of(node)); }
 
-  /// Takes an object out of whichever list it is in.
+  /// Removes an object from its list.
   static void erase(Node& node) noexcept
   {
     list_link& link = Node::link_of(node);
@@ -39,7 +38,7 @@ public:
     link.next->prev = link.prev;
   }
 
-  /// Takes out the first object, and returns it; nullptr if there is none.
+  /// Removes the first object and returns it; nullptr if there is none.
   [[nodiscard]] Node* pop_front() noexcept
   {
     Node* const node = front();
@@ -47,17 +46,17 @@ public:
     return node;
   }
 
-  /// Calls `f(node)` for each object, which must not take any out.
+  /// Calls `f(node)` for each object. `f` must not remove any.
   template <class Function>
   void for_each(Function f)
   {
     for (list_link* link = end_.next; link != &end_; link = link->next) f(Node::of_link(*link));
   }
 
-  /// Lets go of all objects, without a look at them.
+  /// Empties the list without touching the objects.
   void clear() noexcept { end_ = {&end_, &end_}; }
 
-  /// Takes over everything in `other`, behind what is here.
+  /// Appends all objects of `other`, which is then empty.
   void splice_back(intrusive_list& other) noexcept
   {
     if (other.empty()) return;

@@ -14,13 +14,12 @@ namespace asio_wheel::detail {
 
 /// A lock of one byte. Meets the Lockable requirements.
 ///
-/// Taking it is one atomic exchange and releasing it a plain store, half of what a mutex pays.
+/// Locking is one atomic exchange and unlocking a plain store: half the cost of a mutex.
 ///
 /// An owner that lost its processor gets it back, whatever the priorities. A waiting thread first
-/// spins, which is enough for an owner that runs. Then it yields, which is enough for an owner of
-/// its own priority. Then it sleeps between looks: the scheduler never prefers a sleeping thread,
-/// so the owner runs even if the waiting one is of a real-time class and yields to no one else.
-/// A waiting thread notices the release at the latest when its sleep ends.
+/// spins, which is enough if the owner runs. Then it yields, which is enough if the owner has the
+/// same priority. Then it sleeps between looks, so that the owner runs even if the waiting thread
+/// is of a real-time class. A waiting thread notices the release at the latest when its sleep ends.
 class spin_lock {
 public:
   static constexpr std::chrono::microseconds shortest_sleep{50};
@@ -45,7 +44,7 @@ private:
     constexpr int yields = 32;
     do {
       auto sleep = shortest_sleep;
-      // Look before the next exchange: a read leaves the owner's cache line alone.
+      // Read before the next exchange: a read leaves the cache line with its owner.
       for (int looks = 0; taken_.load(std::memory_order_relaxed);) {
         if (looks < spins) {
           pause();

@@ -8,8 +8,8 @@ namespace asio_wheel::detail {
 
 /// A point on the wheel's own time line, counted in ticks since the wheel was made.
 ///
-/// A strong type: it orders and compares, and does nothing else by accident. How long a tick
-/// lasts is known only to `tick_scale`, two floors up.
+/// A strong type: it only orders and compares. Only `wheel_clock`, two floors up, knows how long a
+/// tick lasts.
 enum class tick : std::uint64_t {};
 
 [[nodiscard]] constexpr std::uint64_t count(tick t) noexcept
@@ -17,19 +17,19 @@ enum class tick : std::uint64_t {};
   return static_cast<std::uint64_t>(t);
 }
 
-/// The tick of a wait that does not expire.
+/// The tick of a wait that never expires.
 inline constexpr tick never{std::numeric_limits<std::uint64_t>::max() - 1};
 
-/// No tick at all, above all others. What std::optional would say, in a register.
+/// No tick at all, and above all others: an empty std::optional that fits in a register.
 inline constexpr tick no_tick{count(never) + 1};
 
-/// Adds without wrapping: whatever lies beyond the last tick is `never`.
+/// Adds without wrapping: a sum beyond the last tick is `never`.
 [[nodiscard]] constexpr tick operator+(tick t, std::uint64_t n) noexcept
 {
   return n < count(never) - count(t) ? tick{count(t) + n} : never;
 }
 
-/// The first tick of the aligned span of 2^bits ticks that `t` lies in.
+/// The first tick of the aligned span of 2^bits ticks that contains `t`.
 [[nodiscard]] constexpr tick span_begin(tick t, unsigned bits) noexcept
 {
   return bits < 64 ? tick{(count(t) >> bits) << bits} : tick{};

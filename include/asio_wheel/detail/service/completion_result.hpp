@@ -1,4 +1,4 @@
-// L2 service: what an operation completed with, kept until its handler can be called.
+// L2 service: keeps an operation's result until its handler can be called.
 #pragma once
 
 #include <asio_wheel/asio.hpp>
@@ -53,7 +53,7 @@ void call_with_verdict(const error_code& verdict, Handler&& handler, Args&&... a
     call(std::forward<Args>(args)...);
 }
 
-/// Room for the arguments of any one of the signatures.
+/// Holds the arguments of any one of the signatures.
 template <class... Signatures>
 class completion_result {
 public:
@@ -68,7 +68,7 @@ public:
     values_.template emplace<i + 1>(std::forward<Args>(args)...);
   }
 
-  /// Calls `call` with the arguments, moved out: by then nothing here is needed any more.
+  /// Moves the arguments out and then calls `call` with them, which may destroy this object.
   /// Requires that this is not empty.
   template <class Call>
   void deliver(Call call)
@@ -91,7 +91,7 @@ private:
       return false;
   }();
 
-  /// The first signature that takes such arguments.
+  /// The index of the first signature that takes such arguments.
   template <class... Args>
   static constexpr std::size_t index_of()
   {

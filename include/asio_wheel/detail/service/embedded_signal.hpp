@@ -1,4 +1,4 @@
-// L2 service: a cancellation signal that has room for its handler in itself.
+// L2 service: a cancellation signal that contains its handler.
 #pragma once
 
 #include <asio_wheel/asio.hpp>
@@ -14,9 +14,8 @@
 
 namespace asio_wheel::detail {
 
-/// What `asio::cancellation_signal` is, without a memory block of its own for the handler that an
-/// operation puts into its slot: the handlers of Asio's operations fit in here. A larger one gets
-/// memory as a wait does.
+/// An `asio::cancellation_signal` with room for the handler that an operation puts into its slot.
+/// The handlers of Asio's operations fit. A larger handler gets memory as a wait does.
 ///
 /// Not thread-safe, like Asio's.
 class embedded_signal {
@@ -34,7 +33,7 @@ public:
 
   [[nodiscard]] bool has_handler() const noexcept { return of_ != nullptr; }
 
-  /// Replaces the handler. Throws what its constructor or its memory throws; there is none then.
+  /// Replaces the handler. Throws what its constructor or its allocation throws, and then has none.
   template <class Handler, class... Args>
   Handler& emplace(Args&&... args)
   {
@@ -68,7 +67,7 @@ private:
     [](void* h) noexcept { std::destroy_at(static_cast<Handler*>(h)); }, sizeof(Handler),
     alignof(Handler)};
 
-  /// A place for a handler that is yet to be constructed.
+  /// Memory for a handler that is about to be constructed.
   struct memory {
     memory(embedded_signal& s, std::size_t n, std::size_t a)
       : signal(s),
@@ -89,12 +88,12 @@ private:
     std::size_t alignment;
   };
 
-  const functions* of_ = nullptr;  ///< the handler; null if there is none
-  void* handler_;                  ///< is anything only if there is one
+  const functions* of_ = nullptr;  ///< the handler's; null if there is none
+  void* handler_;                  ///< valid only if there is one
   alignas(std::max_align_t) std::byte room_[48];
 };
 
-/// The way to an embedded_signal that operations are given; see Asio's CancellationSlot.
+/// The slot of an embedded_signal, as operations see it; see Asio's CancellationSlot.
 class embedded_slot {
 public:
   explicit embedded_slot(embedded_signal& signal) noexcept : signal_(&signal) {}

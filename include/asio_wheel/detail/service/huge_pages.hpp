@@ -1,4 +1,4 @@
-// L2 service: memory in pages that are kind to the processor's address cache.
+// L2 service: memory in huge pages.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +6,8 @@
 
 namespace asio_wheel::detail {
 
-/// Memory from operator new; large blocks of it in huge pages, where the system has them. With a
-/// million waits outstanding, a fifth of the time goes into address translation without.
+/// Memory from operator new; large blocks are in huge pages if the system has them. Without these,
+/// a million pending waits spend a fifth of their time on address translation.
 [[nodiscard]] std::pmr::memory_resource& huge_page_resource() noexcept;
 
 }  // namespace asio_wheel::detail

@@ -1,4 +1,4 @@
-// L2 service: the executor that the completions of a wheel go through.
+// L2 service: finds the executor through which a wheel completes its waits.
 #pragma once
 
 #include <asio_wheel/asio.hpp>
@@ -12,8 +12,8 @@
 
 namespace asio_wheel::detail {
 
-/// The executor that `ex` comes down to: what is inside a strand, and otherwise itself; without
-/// work of its own, which would keep the context running for as long as it has a wheel.
+/// The executor inside a strand, and any other executor itself. It does not track work, which would
+/// keep the context running as long as it has a wheel.
 [[nodiscard]] asio::any_io_executor innermost_executor(const asio::any_io_executor& ex);
 
 /// The same for any other executor.

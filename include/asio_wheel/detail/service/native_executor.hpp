@@ -1,4 +1,4 @@
-// L2 service: the executor of the context that a wheel lives in.
+// L2 service: the executor of a wheel's context.
 #pragma once
 
 #include <asio_wheel/asio.hpp>
@@ -12,8 +12,8 @@
 
 namespace asio_wheel::detail {
 
-/// The context's executor with its type, where that is one of Asio's own: posting through it
-/// then uses the function's allocator, which any_io_executor does not.
+/// The context's executor, with its type if that is one of Asio's own. Posting through the type
+/// uses the function's allocator; posting through any_io_executor does not.
 class native_executor {
 public:
   explicit native_executor(const asio::any_io_executor& ex) : typed_(typed(ex)) {}
@@ -24,7 +24,7 @@ public:
     std::visit([&](const auto& ex) { asio::post(ex, std::move(f)); }, typed_);
   }
 
-  /// Whether the context is running the caller. False where that cannot be known.
+  /// Whether the context runs the calling thread. False if the executor cannot say.
   [[nodiscard]] bool running_in_this_thread() const noexcept
   {
     const auto runs = [](const auto& ex) {

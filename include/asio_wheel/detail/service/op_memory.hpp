@@ -7,8 +7,7 @@
 
 namespace asio_wheel::detail {
 
-/// Recycled blocks are cache lines of their own: this is the unit of their sizes, and their
-/// alignment.
+/// Recycled blocks consist of whole cache lines: the unit of their sizes, and their alignment.
 inline constexpr std::size_t op_line = 64;
 inline constexpr std::size_t largest_recycled_op = 8 * op_line;
 
@@ -26,8 +25,8 @@ ASIO_WHEEL_EXPORT void deallocate_unrecycled_op(void* p, std::size_t alignment) 
   return size <= largest_recycled_op && alignment <= op_line;
 }
 
-/// A block of `size` bytes, at least one, recycled unless it is large or over-aligned. Throws
-/// std::bad_alloc. Inline, so that the compiler chooses where it knows the size.
+/// A block of `size` bytes, at least one; recycled unless it is large or over-aligned. Throws
+/// std::bad_alloc. Inline, so that the compiler makes the choice if it knows the size.
 [[nodiscard]] inline void* allocate_op(std::size_t size,
                                        std::size_t alignment = alignof(std::max_align_t))
 {
@@ -35,7 +34,7 @@ ASIO_WHEEL_EXPORT void deallocate_unrecycled_op(void* p, std::size_t alignment) 
                                          : allocate_unrecycled_op(size, alignment);
 }
 
-/// Frees a block that allocate_op() gave for the same size and alignment, in any thread.
+/// Frees a block of allocate_op() with the same size and alignment, in any thread.
 inline void deallocate_op(void* p, std::size_t size,
                           std::size_t alignment = alignof(std::max_align_t)) noexcept
 {
@@ -45,7 +44,7 @@ inline void deallocate_op(void* p, std::size_t size,
     deallocate_unrecycled_op(p, alignment);
 }
 
-/// Stands in for std::allocator where waits are allocated.
+/// Replaces std::allocator where waits are allocated.
 template <class T>
 class op_allocator {
 public:

@@ -1,4 +1,4 @@
-// L2 service: reading the time, and the one place that converts it to ticks and back.
+// L2 service: reads the time, and is the only place that converts it to ticks and back.
 #pragma once
 
 #include <asio_wheel/detail/ground/divider.hpp>
@@ -15,13 +15,12 @@ using clock_type = std::chrono::steady_clock;  ///< the clock of all deadlines
 using time_point = clock_type::time_point;     ///< a deadline; max() is never
 using duration = clock_type::duration;         ///< a delay; max() is for ever
 
-/// The clock of a wheel: tick 0 begins when it is made.
+/// The clock of a wheel. Tick 0 begins when the clock is made.
 ///
-/// Deadlines round up to a tick and now rounds down. So whenever tick_ceil(deadline) <=
-/// tick_floor(now), deadline <= now: a wheel that is advanced to tick_floor(now) never completes
-/// a wait early.
+/// Deadlines round up to a tick and now rounds down. So tick_ceil(deadline) <= tick_floor(now)
+/// implies deadline <= now: a wheel that advances to tick_floor(now) never completes a wait early.
 ///
-/// It runs with `clock_type`, other than while a virtual_time has stopped it.
+/// It runs with `clock_type`, except while a virtual_time has stopped it.
 class wheel_clock {
 public:
   wheel_clock(clock_source source, std::chrono::nanoseconds tick_length);
@@ -29,21 +28,21 @@ public:
   wheel_clock& operator=(const wheel_clock&) = delete;
   ~wheel_clock();
 
-  /// By which deadlines have passed. Never ahead of clock_type, nor, with a coarse clock, of
-  /// start_of_delay(): so no wait is early by either.
+  /// The present, by which deadlines pass. Never ahead of clock_type, nor of start_of_delay() of a
+  /// coarse clock, so no wait is early by either.
   [[nodiscard]] time_point now() const noexcept
   {
     const auto stopped = stopped_at_.load(std::memory_order_relaxed);
     return stopped == 0 ? running_now() : time_point{duration{stopped}};
   }
 
-  /// What now() says when the clock is not stopped.
+  /// now() as if the clock were not stopped.
   [[nodiscard]] time_point running_now() const noexcept
   {
     return coarse_grain_ == duration{} ? clock_type::now() : coarse_running_now();
   }
 
-  // Stopping and moving the clock. Its owner sees to it that only one does so at a time.
+  // Stop and move the clock. The owner makes sure that only one thread does so at a time.
   void stop_at(time_point t) noexcept;
   void run() noexcept;
   [[nodiscard]] bool is_stopped() const noexcept
@@ -51,21 +50,21 @@ public:
     return stopped_at_.load(std::memory_order_relaxed) != 0;
   }
 
-  /// Blocks the thread for a while, and for no longer than until `deadline`.
+  /// Blocks the thread for a while, until `deadline` at the longest.
   ASIO_WHEEL_EXPORT void sleep_towards(time_point deadline) const;
 
-  /// Where a delay begins: a reading that is not before now(), and after it by no more than the
-  /// coarse clock's grain.
+  /// The time at which a delay begins: not before now(), and at most the coarse clock's grain after
+  /// it.
   [[nodiscard]] ASIO_WHEEL_EXPORT time_point start_of_delay() const noexcept;
 
-  /// The same for whatever clock it will turn out to be, while the memory comes that says so: the
-  /// time cannot be read while a load is outstanding. `unknown` if the clocks of the process are
-  /// not all of one kind, or one is stopped.
+  /// start_of_delay() without a clock: all clocks of one kind read the same. The caller reads the
+  /// time before it loads its wheel from memory, so that the cache miss overlaps with other work.
+  /// `unknown` if the process has clocks of both kinds, or one is stopped.
   [[nodiscard]] static time_point early_start_of_delay() noexcept;
-  static constexpr time_point unknown{};  ///< which is long past
+  static constexpr time_point unknown{};  ///< no reading: long past
 
-  /// start_of_delay() of the clock that `clock` points to, an early one if there is any: then
-  /// neither the pointer nor the clock is looked at.
+  /// The early start_of_delay() if it is known, and else that of `*clock`. In the first case
+  /// neither the pointer nor the clock is read.
   [[nodiscard]] static time_point start_of_delay(const wheel_clock* const& clock) noexcept
   {
     const time_point early = early_start_of_delay();
@@ -79,7 +78,8 @@ public:
     return delay < time_point::max() - start ? start + delay : time_point::max();
   }
 
-  /// The deadline `delay` from now, counted from start_of_delay(), be it an early one.
+  /// The deadline `delay` from now: counted from `early` if it is known, else from
+  /// start_of_delay().
   [[nodiscard]] time_point deadline_after(duration delay,
                                           time_point early = unknown) const noexcept;
 
@@ -89,12 +89,12 @@ public:
   /// The last tick that is not after `t`.
   [[nodiscard]] tick tick_floor(time_point t) const noexcept;
 
-  /// The tick to file a deadline under: the first that is not before it, unless the deadline has
-  /// passed and that tick has not. Then it is the present one, so that the wait is due at once and
-  /// yet behind all that was due before.
+  /// The tick under which to file a deadline: the first that is not before it. If the deadline has
+  /// passed and that tick has not begun, it is the present tick instead. So the wait is due at
+  /// once, behind everything that was due before.
   [[nodiscard]] tick tick_for(time_point deadline) const noexcept;
 
-  /// The same for a deadline that `delay` led to, which spares a look at the clock.
+  /// The same for a deadline that was made of `delay`: reads no clock if the delay is positive.
   [[nodiscard]] tick tick_for(time_point deadline, duration delay) const noexcept
   {
     return delay > duration::zero() ? tick_ceil(deadline) : tick_for(deadline);
@@ -109,9 +109,9 @@ private:
 
   time_point origin_;
   divider tick_ns_;
-  tick last_;                                 ///< that begins at a time point
+  tick last_;                                 ///< the last tick that begins at a time point
   duration coarse_grain_{};                   ///< zero: the clock is read precisely
-  std::atomic<duration::rep> stopped_at_{0};  ///< 0, which is long past: the clock runs
+  std::atomic<duration::rep> stopped_at_{0};  ///< 0: the clock runs
 };
 
 }  // namespace asio_wheel::detail
