@@ -330,6 +330,13 @@ bool wheel_core::step_clock(time_point limit) noexcept
   return true;
 }
 
+bool wheel_core::is_at_rest() noexcept
+{
+  const std::lock_guard lock(advance_mutex_);
+  const outlook all = look_ahead();
+  return !all.due && clock_.time_of(all.next) == time_point::max();
+}
+
 void wheel_core::start_clock() noexcept
 {
   {

@@ -191,6 +191,9 @@ public:
   /// delivery. Returns false, and goes no further than `limit`, if that comes first.
   [[nodiscard]] bool step_clock(time_point limit) noexcept;
 
+  /// Whether no wait is filed that will ever be due.
+  [[nodiscard]] bool is_at_rest() noexcept;
+
   /// Moves the stopped clock to `t`, by which nothing is due that has not expired.
   void move_clock(time_point t) noexcept { clock_.stop_at(t); }
 
