@@ -352,6 +352,27 @@ void wheel_core::start_clock() noexcept
   rest_clock();
 }
 
+// The pressure.
+
+void wheel_core::set_pressure(double p) noexcept
+{
+  if (pressure_.set(p)) tell_of_pressure();
+}
+
+/// Tells the next ones each time that the context comes to it, or all of them here if there is no
+/// memory to be posted in.
+void wheel_core::tell_of_pressure() noexcept
+{
+  try {
+    post([self = boost::intrusive_ptr<wheel_core>(this)] {
+      if (self->pressure_.tell_some()) self->tell_of_pressure();
+    });
+  } catch (...) {
+    while (pressure_.tell_some()) {
+    }
+  }
+}
+
 // All waits at once.
 
 std::size_t wheel_core::cancel_all()

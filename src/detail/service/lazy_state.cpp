@@ -7,7 +7,8 @@ void lazy_state::start(lazy_wait_op& op)
 {
   op.set_deadline(*this);
   const tick guess = core().clock().tick_ceil(deadline());
-  timer_state::start(op, guess, [this] { return present_tick(); });
+  timer_waits::start(
+    op, guess, [this] { return present_tick(); }, [] {});
 }
 
 void lazy_state::hasten() noexcept

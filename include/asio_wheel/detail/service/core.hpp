@@ -7,6 +7,7 @@
 #include <asio_wheel/detail/service/driver.hpp>
 #include <asio_wheel/detail/service/due_batch.hpp>
 #include <asio_wheel/detail/service/native_executor.hpp>
+#include <asio_wheel/detail/service/pressure.hpp>
 #include <asio_wheel/detail/service/shard.hpp>
 #include <asio_wheel/detail/service/wheel_clock.hpp>
 #include <asio_wheel/wheel_options.hpp>
@@ -178,6 +179,10 @@ public:
     if (options_.max_pending != 0) pending_.fetch_sub(n, std::memory_order_relaxed);
   }
 
+  /// Sets the pressure, and tells those that follow it, in pieces.
+  void set_pressure(double p) noexcept;
+  [[nodiscard]] pressure& pressure_on() noexcept { return pressure_; }
+
   std::size_t cancel_all();
   [[nodiscard]] std::size_t pending() const noexcept;
   [[nodiscard]] wheel_stats stats() const noexcept;
@@ -238,6 +243,7 @@ private:
   [[nodiscard]] outlook advance_shards(tick now) noexcept;
   void request_due() noexcept;
   void post_due() noexcept;
+  void tell_of_pressure() noexcept;
   void deliver_due();
   [[gnu::flatten]] void take_due(next_wait& next, bool first) noexcept;
   void post_ended(home& h) noexcept;
@@ -258,6 +264,8 @@ private:
   due_batch due_;
   delivery due_delivery_;
   std::atomic<int> delivering_{0};  ///< threads that deliver what is due
+
+  pressure pressure_;
 
   gate posting_;  ///< of post()
 
