@@ -1,0 +1,180 @@
+// Small objects: tasks by key, and watchdogs that follow the pressure.
+//   string    keyed_scheduler<std::string>, keys of 10 to 15 characters
+//   integer   keyed_scheduler<std::uint64_t>
+//   watchdog  wheel_watchdog with an idle_window
+// Workloads of tasks, n of which are live:
+//   put          a run_after() for each: CPU ns per task, and bytes of memory, the map and the wait
+//                included
+//   reschedule   one of them moved to somewhere within 1..60 s: CPU ns per step, keys at random
+//   cancel_put   the same by cancel() and run_after(), handlers of the cancelled included
+// Workloads of watchdogs:
+//   pressure     n pending, idle_window 600..3600 s: the pressure rises by
+//                steps of 1 % from 0 to 50 %. longest_us: the longest turn of the loop; follow_ms:
+//                how long after a step the last of the watchdogs has heard of it; cpu_ns: per
+//                watchdog and step; bytes: of a watchdog and its wait
+#include <asio_wheel.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/version.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "timers_main.hpp"
+
+namespace {
+
+using namespace bench;
+namespace asio = boost::asio;
+
+template <class Key>
+Key key_of(std::uint64_t i)
+{
+  const std::uint64_t mixed = random_numbers(i)();
+  if constexpr (std::is_same_v<Key, std::string>)
+    return fmt::format("k{}", mixed % 100'000'000'000'000);
+  else
+    return mixed;
+}
+
+std::uint64_t bytes_per(std::uint64_t before, std::size_t n)
+{
+  return (std::max(resident_bytes(), before) - before) / n;
+}
+
+template <class Key>
+class tasks {
+public:
+  explicit tasks(const options& o) : options_{o}, random_{o.seed} {}
+
+  metrics put()
+  {
+    const auto before = resident_bytes();
+    const auto cpu = thread_cpu();
+    fill();
+    const double ns = ns_per(thread_cpu() - cpu, options_.n);
+    return {{"cpu_ns", ns}, {"bytes", static_cast<double>(bytes_per(before, options_.n))}};
+  }
+
+  metrics reschedule()
+  {
+    return step([this](const Key& key) { scheduler_.reschedule(key, delay()); });
+  }
+
+  metrics cancel_put()
+  {
+    return step([this](const Key& key) {
+      scheduler_.cancel(key);
+      scheduler_.run_after(key, delay(), [] {});
+    });
+  }
+
+private:
+  [[nodiscard]] nanoseconds delay() { return random_.between(seconds{1}, seconds{60}); }
+
+  void fill()
+  {
+    for (std::size_t i = 0; i < options_.n; ++i)
+      scheduler_.run_after(key_of<Key>(i), delay(), [] {});
+  }
+
+  // The keys of a batch are made before the clock is read.
+  template <class Step>
+  metrics step(Step s)
+  {
+    fill();
+    context_.poll();
+    std::vector<Key> keys(options_.per_turn);
+    nanoseconds spent{};
+    std::uint64_t steps = 0;
+    while (steps < options_.steps) {
+      for (auto& key : keys) key = key_of<Key>(random_.below(options_.n));
+      const auto cpu = thread_cpu();
+      for (const auto& key : keys) s(key);
+      context_.poll();
+      spent += thread_cpu() - cpu;
+      steps += keys.size();
+    }
+    return {{"cpu_ns", ns_per(spent, steps)}};
+  }
+
+  const options options_;
+  const idle_thread second_;
+  random_numbers random_;
+  asio::io_context context_{1};
+  asio_wheel::keyed_scheduler<Key> scheduler_{context_};
+};
+
+class watchdogs {
+public:
+  explicit watchdogs(const options& o) : options_{o} {}
+
+  metrics pressure()
+  {
+    const auto before = resident_bytes();
+    dogs_.reserve(options_.n);
+    for (std::size_t i = 0; i < options_.n; ++i) {
+      dogs_.emplace_back(wheel_, asio_wheel::idle_window{seconds{600}, seconds{3600}});
+      dogs_.back().async_expired([](boost::system::error_code) {});
+    }
+    const auto bytes = bytes_per(before, options_.n);
+    context_.poll();
+    duration longest{}, slowest{};
+    nanoseconds spent{};
+    constexpr int steps = 50;
+    for (int i = 1; i <= steps; ++i) {
+      const auto cpu = thread_cpu();
+      const auto begin = steady_clock::now();
+      wheel_.set_pressure(i / 100.0);
+      for (;;) {
+        const auto turn = steady_clock::now();
+        if (context_.poll_one() == 0) break;
+        longest = std::max(longest, steady_clock::now() - turn);
+      }
+      slowest = std::max(slowest, steady_clock::now() - begin);
+      spent += thread_cpu() - cpu;
+    }
+    return {{"longest_us", micros(longest)},
+            {"follow_ms", micros(slowest) / 1e3},
+            {"cpu_ns", ns_per(spent, steps * options_.n)},
+            {"bytes", static_cast<double>(bytes)},
+            {"sizeof", sizeof(asio_wheel::wheel_watchdog)}};
+  }
+
+private:
+  const options options_;
+  const idle_thread second_;
+  asio::io_context context_{1};
+  asio_wheel::wheel_timer_service& wheel_{asio_wheel::make_wheel(context_)};
+  std::vector<asio_wheel::wheel_watchdog> dogs_;
+};
+
+template <class Work, metrics (Work::*Measure)()>
+metrics measure(const options& o)
+{
+  return ((new Work{o})->*Measure)();  // never destroyed, as all that is measured here
+}
+
+template <class Key>
+entry tasks_by(std::string name)
+{
+  return {std::move(name),
+          {{"put", measure<tasks<Key>, &tasks<Key>::put>},
+           {"reschedule", measure<tasks<Key>, &tasks<Key>::reschedule>},
+           {"cancel_put", measure<tasks<Key>, &tasks<Key>::cancel_put>}}};
+}
+
+}  // namespace
+
+int main(int argc, char** argv)
+{
+  return bench_main(argc, argv,
+                    {tasks_by<std::string>("string"), tasks_by<std::uint64_t>("integer"),
+                     entry{"watchdog", {{"pressure", measure<watchdogs, &watchdogs::pressure>}}}},
+                    {{"boost", BOOST_LIB_VERSION}});
+}
