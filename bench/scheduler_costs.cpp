@@ -1,7 +1,8 @@
-// Small objects: tasks by key, and watchdogs that follow the pressure.
+// Small objects: tasks by key, watchdogs that follow the pressure, and a day of heartbeats.
 //   string    keyed_scheduler<std::string>, keys of 10 to 15 characters
 //   integer   keyed_scheduler<std::uint64_t>
 //   watchdog  wheel_watchdog with an idle_window
+//   heartbeat asio_wheel::heartbeat
 // Workloads of tasks, n of which are live:
 //   put          a run_after() for each: CPU ns per task, and bytes of memory, the map and the wait
 //                included
@@ -12,6 +13,10 @@
 //                steps of 1 % from 0 to 50 %. longest_us: the longest turn of the loop; follow_ms:
 //                how long after a step the last of the watchdogs has heard of it; cpu_ns: per
 //                watchdog and step; bytes: of a watchdog and its wait
+// Workloads of heartbeats:
+//   day          virtual_time passes through a day of n of them, pinged every 30 s and answered at
+//                once: seconds of processor time, pings, and CPU ns per ping. aligned_day: all are
+//                pinged in the same ticks
 #include <asio_wheel.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/version.hpp>
@@ -154,6 +159,54 @@ private:
   std::vector<asio_wheel::wheel_watchdog> dogs_;
 };
 
+class heartbeats {
+public:
+  explicit heartbeats(const options& o) : options_{o} {}
+
+  metrics day() { return live(seconds{30}); }
+  metrics aligned_day() { return live({}); }
+
+private:
+  struct ping {
+    asio_wheel::heartbeat& beat;
+    std::uint64_t& pings;
+
+    void operator()(boost::system::error_code ec, asio_wheel::heartbeat_event) const
+    {
+      if (ec) return;
+      ++pings;
+      beat.received();
+      beat.async_next(*this);
+    }
+  };
+
+  // The heartbeats begin within `spread` of each other.
+  metrics live(nanoseconds spread)
+  {
+    asio_wheel::virtual_time time{wheel_};
+    beats_.reserve(options_.n);
+    for (std::size_t i = 0; i < options_.n; ++i) {
+      beats_.emplace_back(wheel_, asio_wheel::heartbeat_options{seconds{30}, 3});
+      beats_.back().async_next(ping{beats_.back(), pings_});
+      time.advance(spread / static_cast<nanoseconds::rep>(options_.n));
+    }
+    const auto cpu = thread_cpu();
+    pings_ = 0;
+    const auto passage = time.advance_until_idle(std::chrono::hours{24});
+    const auto spent = thread_cpu() - cpu;
+    return {{"cpu_s", micros(spent) / 1e6},
+            {"pings", static_cast<double>(passage.expired)},
+            {"cpu_ns", ns_per(spent, passage.expired)}};
+  }
+
+  const options options_;
+  const idle_thread second_;
+  asio::io_context context_{1};
+  asio_wheel::wheel_timer_service& wheel_{asio_wheel::make_wheel(context_)};
+  std::vector<asio_wheel::heartbeat> beats_;
+  std::uint64_t pings_ = 0;
+};
+
 template <class Work, metrics (Work::*Measure)()>
 metrics measure(const options& o)
 {
@@ -175,6 +228,9 @@ int main(int argc, char** argv)
 {
   return bench_main(argc, argv,
                     {tasks_by<std::string>("string"), tasks_by<std::uint64_t>("integer"),
-                     entry{"watchdog", {{"pressure", measure<watchdogs, &watchdogs::pressure>}}}},
+                     entry{"watchdog", {{"pressure", measure<watchdogs, &watchdogs::pressure>}}},
+                     entry{"heartbeat",
+                           {{"day", measure<heartbeats, &heartbeats::day>},
+                            {"aligned_day", measure<heartbeats, &heartbeats::aligned_day>}}}},
                     {{"boost", BOOST_LIB_VERSION}});
 }
