@@ -155,7 +155,7 @@ private:
     {}
     void run() override { std::invoke(function); }
 
-    F function;
+    [[no_unique_address]] F function;
   };
 
   template <class F>
