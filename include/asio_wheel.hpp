@@ -3,6 +3,7 @@
 
 #include <asio_wheel/cancel_after.hpp>
 #include <asio_wheel/heartbeat.hpp>
+#include <asio_wheel/idle_window.hpp>
 #include <asio_wheel/keyed_scheduler.hpp>
 #include <asio_wheel/pending_handlers.hpp>
 #include <asio_wheel/timeout_after.hpp>

@@ -56,8 +56,7 @@ std::size_t virtual_time::advance(duration d)
 {
   const clock_in_motion motion{*core_};
   const std::uint64_t before = core_->stats().expired;
-  const time_point end =
-    d > duration::zero() ? std::min(core_->clock().deadline_after(d), end_of_time) : now();
+  const time_point end = end_of(d);
   complete_until(end);
   core_->move_clock(end);
   return static_cast<std::size_t>(core_->stats().expired - before);
@@ -70,6 +69,24 @@ bool virtual_time::advance_to_next()
   if (!core_->step_clock(time_point::max())) return false;
   complete_until(now());
   return true;
+}
+
+virtual_time::passage virtual_time::advance_until_idle(duration limit)
+{
+  const clock_in_motion motion{*core_};
+  const std::uint64_t before = core_->stats().expired;
+  const time_point begin = now();
+  const time_point end = end_of(limit);
+  complete_until(end);
+  const bool idle = core_->is_at_rest();
+  if (!idle) core_->move_clock(end);
+  return {static_cast<std::size_t>(core_->stats().expired - before), now() - begin, idle};
+}
+
+/// Where the clock is to stand when it has moved by `d`.
+virtual_time::time_point virtual_time::end_of(duration d) const noexcept
+{
+  return d > duration::zero() ? std::min(core_->clock().deadline_after(d), end_of_time) : now();
 }
 
 void virtual_time::complete_until(time_point limit)

@@ -3,6 +3,8 @@
 
 #include <asio_wheel/detail/service/recent_wheel.hpp>
 
+#include <fmt/format.h>
+
 #include <stdexcept>
 
 namespace asio_wheel {
@@ -40,6 +42,14 @@ wheel_timer_service::~wheel_timer_service()
 {
   detail::forget_wheels();
   core_->close();
+}
+
+void wheel_timer_service::set_pressure(double p)
+{
+  if (!(p >= 0 && p <= 1))
+    throw std::invalid_argument(
+      fmt::format("wheel_timer_service: the pressure is {}; it must be from 0 to 1", p));
+  core_->set_pressure(p);
 }
 
 void wheel_timer_service::shutdown()

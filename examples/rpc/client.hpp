@@ -25,6 +25,7 @@ struct side_notes {
   std::uint64_t heartbeats = 0;          // pings that were answered
   std::uint64_t late_answers = 0;        // to a call that was cancelled before
   std::uint64_t unexpected_answers = 0;  // to a call never made
+  std::uint64_t dropped = 0;             // calls that the server did not serve any more
 };
 
 /// Not thread-safe: all of it runs on the connection's executor.
@@ -141,6 +142,9 @@ private:
       case kind::answer:
         if (finish(f.id, {}, std::string(f.payload))) return;
         ++(f.id == 0 || f.id > last_id_ ? notes_.unexpected_answers : notes_.late_answers);
+        return;
+      case kind::dropped:
+        ++notes_.dropped;  // its deadline ends it here
         return;
       case kind::pong: ++notes_.heartbeats; return;
       default:

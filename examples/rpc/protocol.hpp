@@ -23,11 +23,13 @@
 namespace rpc {
 
 enum class kind : std::uint8_t {
-  call = 1,     // client: 4 bytes, how many ms to hold the answer back; the rest is to be echoed
+  call = 1,     // client: 4 bytes, how many ms the answer is waited for; 4 bytes, how many ms to
+                // hold it back; the rest is to be echoed
   stats_query,  // client: a call for server_figures
   answer,       // server: what was to be echoed, or asked for
   ping,         // client: I am here, are you?
-  pong          // server: yes
+  pong,         // server: yes
+  dropped       // server: the time for this call has run out, and it was not served
 };
 
 inline constexpr std::size_t length_bytes = 4;
@@ -87,6 +89,7 @@ inline std::optional<frame> take_frame(std::string_view& bytes)
 
 /// The payload of kind::call.
 struct call_request {
+  std::chrono::milliseconds budget;  // what is left of the caller's deadline; clocks may differ
   std::chrono::milliseconds stall;
   std::string_view text;
 };
@@ -94,6 +97,7 @@ struct call_request {
 inline std::string to_payload(const call_request& call)
 {
   std::string out;
+  put_number(out, static_cast<std::uint32_t>(call.budget.count()));
   put_number(out, static_cast<std::uint32_t>(call.stall.count()));
   out.append(call.text);
   return out;
@@ -101,12 +105,13 @@ inline std::string to_payload(const call_request& call)
 
 inline call_request parse_call(std::string_view payload)
 {
-  if (payload.size() < 4) throw protocol_error("a call has a payload of at least 4 bytes");
-  const std::chrono::milliseconds stall{boost::endian::load_big_u32(bytes_of(payload))};
+  if (payload.size() < 8) throw protocol_error("a call has a payload of at least 8 bytes");
+  const std::chrono::milliseconds budget{boost::endian::load_big_u32(bytes_of(payload))};
+  const std::chrono::milliseconds stall{boost::endian::load_big_u32(bytes_of(payload) + 4)};
   if (stall > longest_stall)
     throw protocol_error(fmt::format("a call may be stalled for up to {} ms, not {} ms",
                                      longest_stall.count(), stall.count()));
-  return {stall, payload.substr(4)};
+  return {budget, stall, payload.substr(8)};
 }
 
 /// The answer to kind::stats_query. Totals since the server started, apart from the last two.
@@ -115,6 +120,7 @@ struct server_figures {
   std::uint64_t calls = 0;        // received
   std::uint64_t stalled = 0;      // of these, how many asked to be stalled
   std::uint64_t answers = 0;      // sent
+  std::uint64_t dropped = 0;      // calls whose time had run out before they were served
   std::uint64_t heartbeats = 0;   // pings received, and answered
   std::uint64_t idle_drops = 0;   // connections closed because nothing came from them
   std::uint64_t wakeups = 0;      // of the process: voluntary context switches
@@ -122,11 +128,11 @@ struct server_figures {
   std::uint64_t idle_timeout_ms = 0;
   std::uint64_t heartbeat_ms = 0;  // a client must say something at least this often
 
-  static constexpr std::array all{&server_figures::connections,     &server_figures::calls,
-                                  &server_figures::stalled,         &server_figures::answers,
-                                  &server_figures::heartbeats,      &server_figures::idle_drops,
-                                  &server_figures::wakeups,         &server_figures::cpu_us,
-                                  &server_figures::idle_timeout_ms, &server_figures::heartbeat_ms};
+  static constexpr std::array all{
+    &server_figures::connections,     &server_figures::calls,       &server_figures::stalled,
+    &server_figures::answers,         &server_figures::dropped,     &server_figures::heartbeats,
+    &server_figures::idle_drops,      &server_figures::wakeups,     &server_figures::cpu_us,
+    &server_figures::idle_timeout_ms, &server_figures::heartbeat_ms};
 };
 
 inline std::string to_payload(const server_figures& figures)

@@ -42,7 +42,7 @@ struct tally : side_notes {
 
   std::uint64_t in_flight() const { return calls - answered - timed_out - failed; }
   std::uint64_t all_answers() const { return answered + late_answers; }
-  bool every_answer_is_in() const { return all_answers() == calls; }
+  bool server_is_done() const { return all_answers() + dropped == calls; }
 };
 
 /// A finished run.
@@ -114,6 +114,7 @@ inline void print_table(std::vector<results> runs)
   row("  timed out", count(&tally::timed_out));
   row("  failed", count(&tally::failed));
   row("late answers", count(&tally::late_answers));
+  row("dropped unserved", count(&tally::dropped), total(&server_figures::dropped));
   row(
     "all answers", [](results& r) { return fmt::to_string(r.client.all_answers()); },
     total(&server_figures::answers));
@@ -209,9 +210,9 @@ private:
     const tally& c = r.client;
     hope(c.lost == 0, "{} connections were lost that were not idle, and {} calls failed", c.lost,
          c.failed);
-    hope(c.every_answer_is_in() || c.failed > 0,
-         "{} calls got no answer at all, not even a late one",
-         c.calls - c.answered - c.late_answers);
+    hope(c.server_is_done() || c.failed > 0,
+         "{} calls were neither answered, not even late, nor dropped",
+         c.calls - c.all_answers() - c.dropped);
     hope(r.server.has_value(), "the server did not tell its figures at the end");
     if (!r.server) return;
 
@@ -236,7 +237,7 @@ private:
     hope(s.connections == c.connections, "{} connections were opened, but the server accepted {}",
          c.connections, s.connections);
     // Until its answer is there, a call may still be on the way to the server.
-    const bool all_in = c.every_answer_is_in();
+    const bool all_in = c.server_is_done();
     expect(all_in ? s.calls == c.calls : s.calls <= c.calls,
            "{} calls were made, but the server received {}", c.calls, s.calls);
     expect(all_in ? s.stalled == c.stalled : s.stalled <= c.stalled,
@@ -244,6 +245,8 @@ private:
     const std::uint64_t answers = c.all_answers();
     expect(all_in ? s.answers == answers : s.answers >= answers,
            "{} answers came, but the server sent {}", answers, s.answers);
+    expect(all_in ? s.dropped == c.dropped : s.dropped >= c.dropped,
+           "{} calls were dropped, but the server dropped {}", c.dropped, s.dropped);
     // A ping may have followed the question for the server's figures.
     expect(s.heartbeats + 1 >= c.heartbeats,
            "{} heartbeats were answered, but the server answered {}", c.heartbeats, s.heartbeats);

@@ -237,7 +237,7 @@ private:
     const std::chrono::milliseconds allowed(settings_.deadline);
     const auto text = fmt::format("call {}", ++tally_.calls);
     if (stalled) ++tally_.stalled;
-    const call_request request{stalled ? stall() : 0ms, text};
+    const call_request request{allowed, stalled ? stall() : 0ms, text};
     const auto deadline = clock::now() + allowed;
     error_code ec;
     const std::string answer = co_await c->async_call(
@@ -270,13 +270,14 @@ private:
     return std::chrono::milliseconds(settings_.deadline + settings_.deadline / 2 + 20);
   }
 
-  /// Every call ends by its deadline; a late answer takes a little longer.
+  /// Every call ends by its deadline; a late answer, or word that there is none, takes a little
+  /// longer.
   asio::awaitable<void> finish_calls()
   {
     stop();
     const auto end = clock::now() + stall() + 2s;
     while (clock::now() < end) {
-      if (tally_.in_flight() == 0 && (tally_.every_answer_is_in() || tally_.failed > 0)) break;
+      if (tally_.in_flight() == 0 && (tally_.server_is_done() || tally_.failed > 0)) break;
       progress_.show(tally_, connected_);
       co_await wait_until(clock::now() + glance);
     }

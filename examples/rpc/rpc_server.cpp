@@ -2,7 +2,8 @@
 // steady_timers.
 //
 // A connection has a watchdog, which every frame touches: a clock read and a store. A call that
-// asks to be stalled is a task in the connection's scheduler.
+// asks to be stalled is a task in the connection's scheduler. A call brings along what is left of
+// its caller's deadline: it is worked on for no longer, and dropped unserved when that has run out.
 #include "command_line.hpp"
 #include "connection.hpp"
 #include "listening.hpp"
@@ -13,6 +14,7 @@
 #include <asio_wheel.hpp>
 #include <boost/asio.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -113,8 +115,9 @@ private:
     try {
       while (co_await connection_->read_some()) {
         idle_.touch();
+        const auto arrived = clock::now();
         while (const auto next = connection_->next_frame()) {
-          handle(*next);
+          handle(*next, arrived);
           co_await connection_->room();
           // Each answer to one of them makes room.
           while (stalled_calls_.size() >= most_calls && connection_->is_open())
@@ -128,10 +131,10 @@ private:
     close();
   }
 
-  void handle(const frame& f)
+  void handle(const frame& f, clock::time_point arrived)
   {
     switch (f.what) {
-      case kind::call: return handle_call(f.id, parse_call(f.payload));
+      case kind::call: return handle_call(f.id, parse_call(f.payload), arrived);
       case kind::ping:
         server_.count(&server_figures::heartbeats);
         return connection_->send(kind::pong, f.id);
@@ -143,19 +146,23 @@ private:
     }
   }
 
-  void handle_call(std::uint64_t id, const call_request& call)
+  void handle_call(std::uint64_t id, const call_request& call, clock::time_point arrived)
   {
     server_.count(&server_figures::calls);
-    if (call.stall == 0ms) return answer(id, call.text);
+    // Calls that arrived together may have waited here for others to be served.
+    const auto left = arrived + call.budget - clock::now();
+    if (call.stall == 0ms) return left > 0ms ? answer(id, call.text) : drop(id);
 
     // Its end is the scheduler's, too: no call outlives the session.
-    auto end = [weak = this->weak_from_this(), id, text = std::string(call.text)] {
+    const bool in_time = call.stall < left;
+    auto end = [weak = this->weak_from_this(), id, in_time, text = std::string(call.text)] {
       const auto self = weak.lock();
       if (!self) return;
       self->idle_.touch();
-      self->answer(id, text);
+      in_time ? self->answer(id, text) : self->drop(id);
     };
-    if (!stalled_calls_.run_after(id, call.stall, std::move(end)))
+    const clock::duration bounded = std::min<clock::duration>(call.stall, left);
+    if (!stalled_calls_.run_after(id, bounded, std::move(end)))
       throw protocol_error(fmt::format("call {} is under way already", id));
     server_.count(&server_figures::stalled);
   }
@@ -164,6 +171,13 @@ private:
   {
     server_.count(&server_figures::answers);
     connection_->send(kind::answer, id, text);
+  }
+
+  /// Nobody waits for the answer any more.
+  void drop(std::uint64_t id)
+  {
+    server_.count(&server_figures::dropped);
+    connection_->send(kind::dropped, id);
   }
 
   /// Closes the connection when nothing came for the idle timeout.
@@ -333,9 +347,9 @@ bool serve(const settings& s)
   }
   const server_figures f = rpc_server.figures();
   fmt::print(
-    "rpc_server: stopped after {} connections, {} calls ({} stalled), {} heartbeats, "
+    "rpc_server: stopped after {} connections, {} calls ({} stalled, {} dropped), {} heartbeats, "
     "{} idle drops, {} wake-ups\n",
-    f.connections, f.calls, f.stalled, f.heartbeats, f.idle_drops, f.wakeups);
+    f.connections, f.calls, f.stalled, f.dropped, f.heartbeats, f.idle_drops, f.wakeups);
   return !failed;
 }
 

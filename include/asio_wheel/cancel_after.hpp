@@ -30,7 +30,8 @@ namespace asio_wheel {
 /// Signature: the operation's. Any number of signatures and arguments.
 /// Errors: the operation's. If it is cancelled because the wheel refused the deadline
 ///   (`wheel_options::max_pending`, or no memory), operation_aborted becomes
-///   wheel_errc::too_many_pending, where the signature has an error_code first.
+///   wheel_errc::too_many_pending, where the signature has an error_code or an exception_ptr
+///   first.
 /// Executor: the handler runs where the operation calls it; the cancellation is dispatched to the
 ///   handler's associated executor, or else to the operation's, or the wheel's. As with all of
 ///   Asio, that has to be a strand if several threads run the context and the operation is a

@@ -4,21 +4,21 @@
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/roof/scheduled_task.hpp>
 #include <asio_wheel/detail/roof/tick_after.hpp>
+#include <asio_wheel/detail/service/core.hpp>
+#include <asio_wheel/detail/service/initiate_wait.hpp>
+#include <asio_wheel/detail/service/timer_executor.hpp>
 #include <asio_wheel/wheel_place.hpp>
 
 #include <boost/smart_ptr/intrusive_ptr.hpp>
+#include <boost/smart_ptr/intrusive_ref_counter.hpp>
 #include <boost/system/system_error.hpp>
+#include <boost/unordered/unordered_flat_set.hpp>
 
-#include <atomic>
-#include <concepts>
 #include <cstddef>
 #include <functional>
-#include <limits>
-#include <memory>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
-#include <type_traits>
-#include <unordered_map>
 #include <utility>
 
 namespace asio_wheel {
@@ -49,15 +49,13 @@ public:
   using key_type = Key;                         ///< by which a task is known
   using executor_type = asio::any_io_executor;  ///< that of the functions
   using duration = detail::duration;            ///< of the wheel's clock
+  using time_point = detail::time_point;        ///< of the wheel's clock
 
   /// A scheduler without tasks.
   ///
   /// @param place  the wheel, or an executor or context whose wheel it is to be (see use_wheel).
   /// Exceptions: std::bad_alloc, and what use_wheel() throws.
-  explicit keyed_scheduler(wheel_place<> place)
-    : place_(place),
-      tasks_(std::make_shared<task_map>())
-  {}
+  explicit keyed_scheduler(wheel_place<> place) : place_(place), tasks_(new task_map(place)) {}
   keyed_scheduler(const keyed_scheduler&) = delete;
   keyed_scheduler& operator=(const keyed_scheduler&) = delete;
 
@@ -81,7 +79,7 @@ public:
   template <detail::task_function F>
   bool run_after(Key key, duration delay, F f)
   {
-    return add<F>(std::move(key), std::move(f), delay, duration::max(), 1);
+    return add(task_ptr(new task_once<F>(tasks_, std::move(key), delay, std::move(f))));
   }
 
   /// Runs `f` after each `period`, `times` in all. Returns false, with nothing changed, if the key
@@ -103,12 +101,27 @@ public:
     detail::require_positive("keyed_scheduler: period", period);
     if (times == 0)
       throw std::invalid_argument("keyed_scheduler: times is 0; it must be at least 1");
-    return add<F>(std::move(key), std::move(f), period, period, times);
+    return add(task_ptr(new repeated_task<F>(tasks_, std::move(key), period, std::move(f), times)));
   }
 
   /// Cancels the task under `key`. Returns whether there was one: a run was still to come, and will
   /// not begin any more. One that has begun is not interrupted.
   bool cancel(const Key& key) { return tasks_->cancel(key); }
+
+  /// Moves the next run of a task to `delay` from now, in one step: it does not run before, and its
+  /// turns are counted from there. Returns false, with nothing changed, if the key is not live.
+  ///
+  /// A function that repeats may move its own next run, and another thread may while it runs.
+  ///
+  /// @param delay  rounded up to the wheel's next tick; zero or less: as soon as possible.
+  bool reschedule(const Key& key, duration delay) { return tasks_->reschedule(key, delay); }
+
+  /// When the next run is, or nothing if the key is not live. While a function that repeats runs,
+  /// that is the one after.
+  [[nodiscard]] std::optional<time_point> expiry(const Key& key) const
+  {
+    return tasks_->expiry(key);
+  }
 
   /// Whether the key is live.
   [[nodiscard]] bool contains(const Key& key) const { return tasks_->contains(key); }
@@ -117,82 +130,154 @@ public:
   [[nodiscard]] std::size_t size() const { return tasks_->size(); }
 
 private:
-  struct task : detail::scheduled_task {
-    using detail::scheduled_task::scheduled_task;
+  class task_map;
+  struct task;
+  using task_ptr = boost::intrusive_ptr<task>;
+  using map_ptr = boost::intrusive_ptr<task_map>;
 
-    const Key* key = nullptr;  ///< in the map; valid while the task is live
+  /// One task. The map and the wait's handler own it; those who wait own the map.
+  struct task : detail::scheduled_task, boost::intrusive_ref_counter<task> {
+    task(const map_ptr& m, Key&& k, duration delay)
+      : detail::scheduled_task(m->core(), delay),
+        map(m),
+        key(std::move(k))
+    {}
+
+    const map_ptr map;
+    const Key key;
   };
-  using task_ptr = std::shared_ptr<task>;
 
   template <class F>
-  struct task_of final : task {
-    template <class... Args>
-    explicit task_of(F&& f, Args&&... args) : task(std::forward<Args>(args)...),
-                                              f_(std::move(f))
+  struct task_once : task {
+    task_once(const map_ptr& m, Key&& k, duration delay, F&& f)
+      : task(m, std::move(k), delay),
+        function(std::move(f))
     {}
-    void run() override { std::invoke(f_); }
+    void run() override { std::invoke(function); }
 
-    F f_;
+    [[no_unique_address]] F function;
   };
 
-  /// The live tasks. Keys and tasks go in and out as nodes of the map: those are made before the
-  /// lock is taken, and destroyed after it is released.
-  class task_map {
+  template <class F>
+  struct repeated_task final : task_once<F> {
+    repeated_task(const map_ptr& m, Key&& k, duration period, F&& f, std::size_t times)
+      : task_once<F>(m, std::move(k), period, std::move(f)),
+        to_come{period, times}
+    {}
+    detail::task_turns* turns() noexcept override { return &to_come; }
+
+    detail::task_turns to_come;
+  };
+
+  /// Tasks by their keys, which they have in them.
+  struct hash_key {
+    using is_transparent = void;
+
+    std::size_t operator()(const Key& key) const { return hash(key); }
+    std::size_t operator()(const task_ptr& t) const { return hash(t->key); }
+
+    [[no_unique_address]] Hash hash;
+  };
+  struct equal_keys {
+    using is_transparent = void;
+
+    bool operator()(const task_ptr& a, const task_ptr& b) const { return equal(a->key, b->key); }
+    bool operator()(const Key& a, const task_ptr& b) const { return equal(a, b->key); }
+    bool operator()(const task_ptr& a, const Key& b) const { return equal(a->key, b); }
+
+    [[no_unique_address]] Equal equal;
+  };
+
+  /// The live tasks. They are made before the lock is taken, and destroyed after it is released.
+  class task_map : public boost::intrusive_ref_counter<task_map> {
   public:
-    [[nodiscard]] bool insert(Key key, const task_ptr& t)
+    explicit task_map(const wheel_place<>& place)
+      : core_(&detail::core_of(place.wheel)),
+        executor_(place.executor, core_->executor())
+    {}
+
+    [[nodiscard]] detail::wheel_core& core() const noexcept { return *core_; }
+    [[nodiscard]] const detail::timer_executor<executor_type>& executor() const noexcept
     {
-      map one;
-      t->key = &one.emplace(std::move(key), t).first->first;
-      auto node = one.extract(one.begin());
-      const std::lock_guard lock(mutex_);
-      auto result = tasks_.insert(std::move(node));
-      node = std::move(result.node);
-      return result.inserted;
+      return executor_;
     }
 
-    /// Begins a run, unless the task was cancelled: whether it does. As the last run begins, the
-    /// task is there no more.
-    [[nodiscard]] bool begin(task& t, bool& is_last)
+    [[nodiscard]] bool insert(const task_ptr& t)
     {
-      node_type node;
       const std::lock_guard lock(mutex_);
-      if (!t.is_live()) return false;
-      is_last = t.count_run();
-      if (is_last) node = take(tasks_.find(*t.key));
-      return true;
+      return tasks_.insert(t).second;
+    }
+
+    /// What comes of a wait that is over.
+    enum class next { nothing, run, last_run, wait };
+
+    /// As the last run begins, the task is there no more.
+    [[nodiscard]] next begin(task& t)
+    {
+      const std::lock_guard lock(mutex_);
+      if (!t.is_live()) return next::nothing;
+      if (!t.begin()) return next::wait;
+      if (!t.count_run()) return next::run;
+      static_cast<void>(take(tasks_.find(t.key)));
+      return next::last_run;
+    }
+
+    /// Whether the task runs again.
+    [[nodiscard]] bool end(task& t)
+    {
+      const std::lock_guard lock(mutex_);
+      t.end();
+      return t.is_live();
     }
 
     /// Whether the task was there.
     bool remove(task& t)
     {
-      node_type node;
       const std::lock_guard lock(mutex_);
-      if (t.is_live()) node = take(tasks_.find(*t.key));
-      return !node.empty();
+      if (!t.is_live()) return false;
+      static_cast<void>(take(tasks_.find(t.key)));
+      return true;
     }
 
     bool cancel(const Key& key)
     {
-      node_type node;
+      task_ptr t;
       {
         const std::lock_guard lock(mutex_);
         const auto found = tasks_.find(key);
-        if (found != tasks_.end()) node = take(found);
+        if (found != tasks_.end()) t = take(found);
       }
-      if (node.empty()) return false;
-      node.mapped()->end_wait();
+      if (!t) return false;
+      t->cancel();
       return true;
+    }
+
+    bool reschedule(const Key& key, duration delay)
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = tasks_.find(key);
+      if (found == tasks_.end()) return false;
+      (*found)->move(delay);
+      return true;
+    }
+
+    [[nodiscard]] std::optional<time_point> expiry(const Key& key) const
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = tasks_.find(key);
+      if (found == tasks_.end()) return std::nullopt;
+      return (*found)->next_turn();
     }
 
     void clear() noexcept
     {
-      map all;
+      task_set all;
       {
         const std::lock_guard lock(mutex_);
         all.swap(tasks_);
-        for (const auto& each : all) each.second->kill();
+        for (const auto& each : all) each->kill();
       }
-      for (const auto& each : all) each.second->end_wait();
+      for (const auto& each : all) each->cancel();
     }
 
     [[nodiscard]] bool contains(const Key& key) const
@@ -208,67 +293,69 @@ private:
     }
 
   private:
-    using map = std::unordered_map<Key, task_ptr, Hash, Equal>;
-    using node_type = typename map::node_type;
+    using task_set = boost::unordered_flat_set<task_ptr, hash_key, equal_keys>;
 
-    node_type take(typename map::iterator it)
+    [[nodiscard]] task_ptr take(typename task_set::iterator it)
     {
-      it->second->kill();
-      return tasks_.extract(it);
+      task_ptr t = *it;
+      t->kill();
+      tasks_.erase(it);
+      return t;
     }
 
+    const boost::intrusive_ptr<detail::wheel_core> core_;
+    const detail::timer_executor<executor_type> executor_;
     mutable std::mutex mutex_;
-    map tasks_;
+    task_set tasks_;
   };
 
-  template <class F>
-  bool add(Key key, F f, duration delay, duration period, std::size_t times)
+  static bool add(const task_ptr& t)
   {
-    const auto t = std::make_shared<task_of<F>>(std::move(f), place_, delay, period, times);
-    if (!tasks_->insert(std::move(key), t)) return false;
-    start(tasks_, t);
+    if (!t->map->insert(t)) return false;
+    start(t);
     return true;
   }
 
-  static void start(const std::shared_ptr<task_map>& tasks, const task_ptr& t)
+  static void start(const task_ptr& t)
   {
+    using initiation =
+      detail::initiate_wait<detail::lazy_wait_op, detail::lazy_state, executor_type>;
     try {
-      t->wait([tasks, t](error_code ec) { turn(tasks, t, ec); });
+      initiation(*t, &t->map->executor())([t](error_code ec) { turn(t, ec); });
     } catch (...) {
-      tasks->remove(*t);
+      t->map->remove(*t);
       throw;
     }
+    // Who killed it just now may not have found this wait.
+    if (!t->is_live()) t->cancel();
   }
 
   /// Runs the task, whose time has come, and sees to its next run.
-  static void turn(const std::shared_ptr<task_map>& tasks, const task_ptr& t, error_code ec)
+  static void turn(const task_ptr& t, error_code ec)
   {
+    task_map& tasks = *t->map;
     if (ec) {
-      if (tasks->remove(*t) && ec != asio::error::operation_aborted)
+      if (tasks.remove(*t) && ec != asio::error::operation_aborted)
         throw boost::system::system_error(ec, "keyed_scheduler");
       return;
     }
-    bool is_last = false;
-    if (!tasks->begin(*t, is_last)) return;
-    if (is_last) return t->run();
+    switch (tasks.begin(*t)) {
+      case task_map::next::nothing: return;
+      case task_map::next::wait: return start(t);
+      case task_map::next::last_run: return t->run();
+      case task_map::next::run: break;
+    }
     try {
       t->run();
     } catch (...) {
-      start_again(tasks, t);
+      if (tasks.end(*t)) start(t);
       throw;
     }
-    start_again(tasks, t);
-  }
-
-  static void start_again(const std::shared_ptr<task_map>& tasks, const task_ptr& t)
-  {
-    if (!t->is_live()) return;
-    t->set_next_turn();
-    start(tasks, t);
+    if (tasks.end(*t)) start(t);
   }
 
   const wheel_place<> place_;
-  const std::shared_ptr<task_map> tasks_;
+  const map_ptr tasks_;
 };
 
 }  // namespace asio_wheel

@@ -9,14 +9,25 @@ namespace asio_wheel {
 /// from every other cancellation: the operation completes with asio::error::timed_out.
 ///
 ///     co_await socket.async_read_some(buffer, timeout_after(5s));
+///     co_await asio::co_spawn(ex, request(), timeout_after(5s));
 ///
 /// `timeout_after([wheel,] delay [, type] [, token])`
 ///
-/// Only operation_aborted is changed to timed_out, and only if this deadline was the first thing
-/// to cancel the operation. A success, another error and an abort of another cause stay what they
+/// Only operation_aborted is changed to timed_out, and only if this deadline came while
+/// the operation was going on. A success, another error and an abort of another cause stay what they
 /// are. All else is as with cancel_after.
 ///
-/// Signature: the operation's, which must have an error_code first; others do not compile.
+/// Of an operation that completes with an exception_ptr, as co_spawn does, it is a
+/// boost::system::system_error with operation_aborted that becomes one with timed_out, and so does
+/// what `a || b` throws when both sides were aborted. A coroutine that caught the cancellation, and
+/// returned or threw something else, ends with that: its result counts. It hears the deadline as a
+/// cancellation of `type`, and passes on none but terminal ones unless it has called
+/// reset_cancellation_state(): leave the type as it is. A coroutine that waits for nothing that can
+/// be cancelled is not cut short.
+///
+/// Signature: the operation's, which must have an error_code or an exception_ptr first; others, a
+///   parallel group's for one, do not compile. Put the deadline on each operation of the group then,
+///   or on a coroutine that awaits it.
 inline constexpr detail::deadline_adapter<detail::duration, detail::deadline_report::timed_out>
   timeout_after{};
 

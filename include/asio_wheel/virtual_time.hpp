@@ -74,7 +74,29 @@ public:
   /// Exceptions: as of advance().
   bool advance_to_next();
 
+  /// What advance_until_idle() passed through.
+  struct passage {
+    std::size_t expired = 0;  ///< waits that did, in all
+    duration time{};          ///< how far the clock moved
+    bool idle = false;        ///< nothing is left to wait for; otherwise the limit came first
+  };
+
+  /// Jumps from deadline to deadline, and completes what is due at each, until nothing is pending
+  /// that has a deadline, or until the next one is further than `limit` from where it began. In the
+  /// first case the clock stands where the last wait expired, in the second at the limit.
+  ///
+  ///     const auto passage = time.advance_until_idle(24h);
+  ///     assert(passage.idle && passage.expired == 5);
+  ///
+  /// The limit is one of time: handlers that take no time, and post each other for ever or wait for
+  /// what has passed, keep it, as they would keep run().
+  ///
+  /// @param limit  the furthest the clock goes; zero or less completes what is due now.
+  /// Exceptions: as of advance().
+  passage advance_until_idle(duration limit);
+
 private:
+  [[nodiscard]] time_point end_of(duration d) const noexcept;
   void complete_until(time_point limit);
 
   boost::intrusive_ptr<detail::wheel_core> core_;

@@ -127,6 +127,17 @@ public:
   /// count. Locks as pending_by_handler() does.
   [[nodiscard]] std::optional<time_point> next_expiry() const { return core_->next_expiry(); }
 
+  /// Says how busy the program is: 0 at ease, 1 at its limit. Watchdogs with an idle_window have
+  /// their timeouts by that, those already pending included. The context is told to go through
+  /// them, a few at a time; without any of them this is a store.
+  ///
+  /// @param p  from 0 to 1, 0 until it is set.
+  /// Exceptions: std::invalid_argument, naming the value and its range.
+  void set_pressure(double p);
+
+  /// What was set last.
+  [[nodiscard]] double pressure() const noexcept { return core_->pressure_on().value(); }
+
   /// Cancels all pending waits: they complete with operation_aborted. Returns how many. Of the
   /// waits that other threads start meanwhile, those are not among them that are started after this
   /// returns, and each of the others may or may not be.

@@ -4,6 +4,7 @@
 #include <asio_wheel/detail/roof/alive_object.hpp>
 #include <asio_wheel/detail/roof/default_token.hpp>
 #include <asio_wheel/detail/roof/watched_state.hpp>
+#include <asio_wheel/idle_window.hpp>
 #include <asio_wheel/wheel_place.hpp>
 
 #include <boost/asio/async_result.hpp>
@@ -49,8 +50,21 @@ public:
   basic_wheel_watchdog(const wheel_place<Executor>& place, duration timeout) : base(place, timeout)
   {}
 
+  /// A watchdog whose timeout depends on the wheel's pressure (wheel_timer_service::set_pressure):
+  /// from `window.max` under none to `window.min` under full pressure. What is pending follows a
+  /// change; whatever it is, nothing expires before the timeout has passed that holds by then.
+  ///
+  ///     wheel_watchdog idle(socket.get_executor(), idle_window{5s, 60s});
+  ///     wheel.set_pressure(double(connections) / max_connections);
+  ///
+  /// Exceptions: std::invalid_argument, naming the value and its range; std::bad_alloc; what
+  ///   use_wheel() throws.
+  basic_wheel_watchdog(const wheel_place<Executor>& place, const idle_window& window)
+    : base(place, window)
+  {}
+
   /// Takes over the other's last touch, timeout and pending operations; the other keeps its touch
-  /// and timeout.
+  /// and timeout: the longest, if it had an idle_window.
   basic_wheel_watchdog(basic_wheel_watchdog&& other) = default;
 
   /// Cancels what is pending here, then takes over.
@@ -63,11 +77,12 @@ public:
   /// Of touches by several threads at the same time, any one may be the one that counts.
   void touch() noexcept { this->state_.touch(); }
 
-  /// How long after its last touch it expires.
+  /// How long after its last touch it expires; with an idle_window, as things stand.
   [[nodiscard]] duration timeout() const noexcept { return this->state_.timeout(); }
 
   /// Sets the timeout, which counts from the last touch and applies to what is pending, too.
-  /// A shorter one takes effect at once. Throws std::invalid_argument unless it is more than zero.
+  /// A shorter one takes effect at once. It takes the place of an idle_window. Throws
+  /// std::invalid_argument unless it is more than zero.
   void set_timeout(duration timeout) { this->state_.set_timeout(timeout); }
 
   /// Waits until nothing has touched the watchdog for `timeout()`.

@@ -7,15 +7,22 @@
 
 #include <fmt/core.h>
 #include <boost/asio.hpp>
+#include <boost/asio/experimental/parallel_group.hpp>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdint>
+#include <deque>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #undef NDEBUG  // snippets assert in every build

@@ -5,21 +5,62 @@
 
 namespace asio_wheel::detail {
 
-scheduled_task::scheduled_task(const wheel_place<>& place, duration delay, duration period,
-                               std::size_t times)
-  : core_(&core_of(place.wheel)),
-    period_(period),
-    times_(times),
-    turn_(core_->clock().deadline_after(delay)),
-    timer_(place.wheel, place.executor)
+scheduled_task::scheduled_task(wheel_core& c, duration delay) noexcept
+  : lazy_state(c),
+    turn_(c.clock().deadline_after(delay))
+{}
+
+scheduled_task::~scheduled_task()
 {
-  timer_.expires_at(turn_);
+  cancel();
 }
 
-void scheduled_task::set_next_turn() noexcept
+bool scheduled_task::begin() noexcept
 {
-  turn_ = tick_after(turn_, period_, core_->clock().now(), missed_tick::skip, duration{});
-  timer_.expires_at(turn_);
+  running_ = turn() <= core().clock().now();
+  moved_ = false;
+  return running_;
+}
+
+bool scheduled_task::count_run() noexcept
+{
+  task_turns* const t = turns();
+  if (!t) return true;
+  if (t->times != unlimited_times) --t->times;
+  return t->times == 0;
+}
+
+void scheduled_task::end() noexcept
+{
+  turn_.store(next_turn(), std::memory_order_relaxed);
+  running_ = false;
+}
+
+void scheduled_task::move(duration delay) noexcept
+{
+  const time_point before = turn();
+  const time_point after = core().clock().deadline_after(delay);
+  turn_.store(after, std::memory_order_relaxed);
+  moved_ = true;
+  // A wait that is put off finds out about it when its time comes.
+  if (!running_ && after < before) hasten();
+}
+
+time_point scheduled_task::next_turn() noexcept
+{
+  task_turns* const t = turns();
+  if (!running_ || moved_ || !t) return turn();
+  return tick_after(turn(), t->period, core().clock().now(), missed_tick::skip, duration{});
+}
+
+time_point scheduled_task::deadline() const noexcept
+{
+  return turn();
+}
+
+wait_outcome scheduled_task::expire(time_point) noexcept
+{
+  return wait_outcome::expired;
 }
 
 }  // namespace asio_wheel::detail

@@ -4,6 +4,8 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <mutex>
 #include <stdexcept>
 #include <utility>
 
@@ -18,7 +20,46 @@ duration valid_timeout(duration timeout)
   return timeout;
 }
 
+void require_valid(const idle_window& window)
+{
+  if (window.min <= duration::zero())
+    throw std::invalid_argument(fmt::format(
+      "wheel_watchdog: the idle_window's min is {}; it must be more than 0ns", window.min));
+  if (window.max < window.min)
+    throw std::invalid_argument(
+      fmt::format("wheel_watchdog: the idle_window's max is {}; it must be at least its min, {}",
+                  window.max, window.min));
+}
+
 }  // namespace
+
+class watched_state::window final : public under_pressure {
+public:
+  window(watched_state& s, duration min) noexcept : min_(min), owner_(&s)
+  {
+    s.core().pressure_on().add(*this);
+  }
+  ~window() { owner_->core().pressure_on().remove(*this); }
+
+  void follow() noexcept override { owner_->hasten(); }
+
+  /// To be called while nobody is told of the pressure.
+  void set_owner(watched_state& s) noexcept { owner_ = &s; }
+
+  [[nodiscard]] duration shortened(duration longest) const noexcept
+  {
+    const duration range = longest - min();
+    const double part = owner_->core().pressure_on().value() * static_cast<double>(range.count());
+    return std::max(longest - duration{static_cast<duration::rep>(part)}, min());
+  }
+
+  [[nodiscard]] duration min() const noexcept { return min_.load(std::memory_order_relaxed); }
+  void set_min(duration min) noexcept { min_.store(min, std::memory_order_relaxed); }
+
+private:
+  std::atomic<duration> min_;
+  watched_state* owner_;
+};
 
 watched_state::watched_state(wheel_core& c, duration timeout)
   : lazy_state(c),
@@ -27,6 +68,22 @@ watched_state::watched_state(wheel_core& c, duration timeout)
     timeout_(valid_timeout(timeout))
 {}
 
+watched_state::watched_state(wheel_core& c, const idle_window& w)
+  : lazy_state(c),
+    clock_(&c.clock()),
+    touched_(clock_->start_of_delay()),
+    timeout_(w.max)
+{
+  require_valid(w);
+  window_ = std::make_unique<window>(*this, w.min);
+}
+
+watched_state::~watched_state()
+{
+  cancel();
+  window_.reset();
+}
+
 watched_state::watched_state(watched_state&& other) noexcept : lazy_state(other.core())
 {
   *this = std::move(other);
@@ -34,10 +91,17 @@ watched_state::watched_state(watched_state&& other) noexcept : lazy_state(other.
 
 watched_state& watched_state::operator=(watched_state&& other) noexcept
 {
+  if (this == &other) return *this;
+  cancel();
+  window_.reset();
+  std::unique_lock<spin_lock> hush;
+  if (other.window_) hush = other.core().pressure_on().hush();
   assign(other, [&] {
     clock_ = other.clock_;
     touched_ = other.touched_.load();
     timeout_ = other.timeout_.load();
+    window_ = std::move(other.window_);
+    if (window_) window_->set_owner(*this);
   });
   return *this;
 }
@@ -50,7 +114,13 @@ void watched_state::touch() noexcept
 void watched_state::set_timeout(duration timeout)
 {
   timeout_.store(valid_timeout(timeout), std::memory_order_relaxed);
+  if (window_) window_->set_min(timeout);
   hasten();
+}
+
+duration watched_state::shortened(duration longest) const noexcept
+{
+  return window_->shortened(longest);
 }
 
 time_point watched_state::deadline() const noexcept

@@ -301,6 +301,16 @@ bool wheel_core::stop_clock() noexcept
   return true;
 }
 
+/// Carries out what was put off and moves all wheels to the clock. Requires that nobody else does.
+wheel_core::outlook wheel_core::catch_up() noexcept
+{
+  for (const auto& h : homes_) {
+    const std::lock_guard lock(*h);
+    h->settle();
+  }
+  return advance_shards(clock_.tick_floor(clock_.now()));
+}
+
 bool wheel_core::step_clock(time_point limit) noexcept
 {
   {
@@ -308,14 +318,10 @@ bool wheel_core::step_clock(time_point limit) noexcept
     const std::lock_guard lock(due_mutex_);
     if (due_delivery_.is_requested() || delivering_ != 0) return true;
   }
-  for (const auto& h : homes_) {
-    const std::lock_guard lock(*h);
-    h->settle();
-  }
   outlook all;
   {
     const std::lock_guard lock(advance_mutex_);
-    all = advance_shards(clock_.tick_floor(clock_.now()));
+    all = catch_up();
     // More than once if a slot is to be cascaded.
     while (all.due == 0) {
       const time_point next = clock_.time_of(all.next);
@@ -328,13 +334,25 @@ bool wheel_core::step_clock(time_point limit) noexcept
   return true;
 }
 
+bool wheel_core::is_at_rest() noexcept
+{
+  outlook all;
+  {
+    const std::lock_guard lock(advance_mutex_);
+    all = catch_up();
+  }
+  if (all.due == 0) return clock_.time_of(all.next) == time_point::max();
+  if (request_due(all.due)) post_due();
+  return false;
+}
+
 void wheel_core::start_clock() noexcept
 {
   outlook all;
   {
     const std::lock_guard lock(advance_mutex_);
     // What has come by the stopped clock is due, and stays so.
-    all = advance_shards(clock_.tick_floor(clock_.now()));
+    all = catch_up();
     // The wheels first: a wait that another thread starts meanwhile may be late, but not early.
     const tick present = clock_.tick_floor(clock_.running_now());
     for (const auto& h : homes_) {
@@ -345,6 +363,27 @@ void wheel_core::start_clock() noexcept
   }
   if (all.due != 0 && request_due(all.due)) post_due();
   rest_clock();
+}
+
+// The pressure.
+
+void wheel_core::set_pressure(double p) noexcept
+{
+  if (pressure_.set(p)) tell_of_pressure();
+}
+
+/// Tells the next ones each time that the context comes to it, or all of them here if there is no
+/// memory to be posted in.
+void wheel_core::tell_of_pressure() noexcept
+{
+  try {
+    post([self = boost::intrusive_ptr<wheel_core>(this)] {
+      if (self->pressure_.tell_some()) self->tell_of_pressure();
+    });
+  } catch (...) {
+    while (pressure_.tell_some()) {
+    }
+  }
 }
 
 // All waits at once.

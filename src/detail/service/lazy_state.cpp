@@ -6,7 +6,7 @@ namespace asio_wheel::detail {
 void lazy_state::start(lazy_wait_op& op)
 {
   op.set_deadline(*this);
-  timer_state::start(op, [this] { return present_tick(); });
+  timer_waits::start(op, [this] { return present_tick(); }, [] {});
 }
 
 void lazy_state::hasten() noexcept

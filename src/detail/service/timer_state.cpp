@@ -7,11 +7,6 @@
 
 namespace asio_wheel::detail {
 
-timer_state::timer_state(wheel_core& c) noexcept : home_(&c.local())
-{
-  intrusive_ptr_add_ref(&c);
-}
-
 timer_state::timer_state(timer_state&& other) noexcept : timer_state(other.core())
 {
   *this = std::move(other);
@@ -19,24 +14,13 @@ timer_state::timer_state(timer_state&& other) noexcept : timer_state(other.core(
 
 timer_state& timer_state::operator=(timer_state&& other) noexcept
 {
-  assign(other, [] {});
+  assign(other, [&] {
+    latest_ = other.latest_.load(std::memory_order_relaxed);
+    cell_ = other.cell_.load(std::memory_order_relaxed);
+    expiry_ = std::exchange(other.expiry_, {});
+    when_ = other.when_.exchange({});
+  });
   return *this;
-}
-
-timer_state::~timer_state()
-{
-  cancel();
-  intrusive_ptr_release(&core());
-}
-
-void timer_state::take_over(timer_state& other, const section& s) noexcept
-{
-  home_ = &s.at();
-  waits_.splice_back(other.waits_);
-  latest_ = other.latest_.load(std::memory_order_relaxed);
-  cell_ = other.cell_.load(std::memory_order_relaxed);
-  expiry_ = std::exchange(other.expiry_, {});
-  when_ = other.when_.exchange({});
 }
 
 time_point timer_state::expiry() const noexcept
@@ -63,37 +47,34 @@ std::size_t timer_state::expires_after(duration delay) noexcept
 std::size_t timer_state::set_expiry(time_point deadline, tick when) noexcept
 {
   section s(*this);
-  const std::size_t n = cancel_waits(s);
+  const std::size_t n = timer_waits::cancel(s);
   expiry_ = deadline;
   when_.store(when, std::memory_order_relaxed);
   // A wait is about to be started, no doubt; now that there is none, it can be at home here.
-  home* const local = &core().local();
-  if (&s.at() != local) home_.store(local, std::memory_order_release);
+  come_home(s);
   return n;
 }
 
 std::size_t timer_state::cancel() noexcept
 {
   prefetch_latest();
-  section s(*this);
-  return cancel_waits(s);
-}
-
-std::size_t timer_state::cancel_waits(section& s) noexcept
-{
-  if (waits_.empty()) return 0;
-  return s.cancel(waits_, &s.at() == &core().local());
+  return timer_waits::cancel();
 }
 
 std::size_t timer_state::cancel_one() noexcept
 {
   section s(*this);
-  return s.cancel_one(waits_);
+  return s.cancel_one(waits());
 }
 
 void timer_state::start(timer_wait_op& op)
 {
-  start(op, [this] { return tick_of_expiry(); });
+  timer_waits::start(
+    op, [this] { return tick_of_expiry(); },
+    [&] {
+      latest_.store(&op, std::memory_order_relaxed);
+      cell_.store(op.cell(), std::memory_order_relaxed);
+    });
 }
 
 /// What a wait is filed under now. Requires the lock.
@@ -110,13 +91,6 @@ tick timer_state::tick_of_expiry() noexcept
   return when;
 }
 
-/// Takes a timer without waits to another home.
-void timer_state::move_to(home& local) noexcept
-{
-  const section s(*this);
-  if (waits_.empty()) home_.store(&local, std::memory_order_release);
-}
-
 void timer_state::prefetch_self() const noexcept
 {
   prefetch(this);
@@ -128,7 +102,7 @@ void timer_state::prefetch_self() const noexcept
 /// does not mind.
 void timer_state::prefetch_latest() const noexcept
 {
-  if (home_.load(std::memory_order_relaxed) != &core().local()) return;
+  if (!is_at_home()) return;
   prefetch(latest_.load(std::memory_order_relaxed));
   timing_wheel::prefetch_cell(cell_.load(std::memory_order_relaxed));
 }

@@ -5,7 +5,9 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/test/unit_test.hpp>
+#include <array>
 #include <chrono>
+#include <exception>
 #include <memory>
 
 #include "support/manual_operation.hpp"
@@ -193,7 +195,9 @@ BOOST_AUTO_TEST_CASE(timeout_after_needs_a_signature_that_begins_with_an_error)
   static_assert(detail::reports_error<void(error_code, int) noexcept>);
   static_assert(!detail::reports_error<void()>);
   static_assert(!detail::reports_error<void(int, error_code)>);
-  static_assert(!detail::reports_error<void(std::exception_ptr)>);
+  static_assert(detail::reports_error<void(std::exception_ptr)>);
+  static_assert(detail::reports_error<void(std::exception_ptr, int)>);
+  static_assert(!detail::reports_error<void(std::array<std::size_t, 2>, std::exception_ptr)>);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -12,8 +12,11 @@
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/cancellation_type.hpp>
 #include <boost/asio/deferred.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/version.hpp>
 
 #include <concepts>
+#include <exception>
 #include <type_traits>
 #include <utility>
 
@@ -190,6 +193,20 @@ private:
   }
 };
 
+/// What a partial token turns into.
+template <class Executor, class... Signatures>
+struct token_of_partial {
+  using type = default_token_for<Executor>;
+};
+#if BOOST_ASIO_VERSION < 102800
+// With Boost 1.81 co_await takes no deferred operation that has a result behind its exception_ptr.
+template <class Executor, class R, class Value>
+  requires std::is_same_v<default_token_for<Executor>, asio::deferred_t>
+struct token_of_partial<Executor, R(std::exception_ptr, Value)> {
+  using type = asio::use_awaitable_t<>;
+};
+#endif
+
 /// `Token`, as constant and as movable as the token of type `Raw` that it is in.
 template <class Token, class Raw>
 using inner_token =
@@ -203,8 +220,9 @@ struct boost::asio::async_result<asio_wheel::detail::deadline_token<Token, Time,
                                  Signatures...> : async_result<Token, Signatures...> {
   static_assert(Report == asio_wheel::detail::deadline_report::aborted ||
                   (asio_wheel::detail::reports_error<Signatures> && ...),
-                "timeout_after and timeout_at need an operation that completes with an "
-                "error_code first, to put timed_out there; cancel_after and cancel_at do not");
+                "timeout_after and timeout_at need an operation that completes with an error_code "
+                "or an exception_ptr first, to put timed_out there; cancel_after and cancel_at do "
+                "not");
 
   template <class Initiation>
   using initiation = asio_wheel::detail::initiate_with_deadline<std::decay_t<Initiation>, Time,
@@ -226,8 +244,9 @@ struct boost::asio::async_result<asio_wheel::detail::partial_deadline_token<Time
                                  Signatures...> {
   template <class Initiation>
   using full = asio_wheel::detail::deadline_token<
-    asio_wheel::detail::default_token_for<associated_executor_t<std::decay_t<Initiation>>>, Time,
-    Report>;
+    typename asio_wheel::detail::token_of_partial<associated_executor_t<std::decay_t<Initiation>>,
+                                                  Signatures...>::type,
+    Time, Report>;
 
   template <class Initiation, class Raw, class... Args>
   static auto initiate(Initiation&& i, Raw&& token, Args&&... args)

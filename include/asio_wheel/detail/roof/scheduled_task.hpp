@@ -3,16 +3,13 @@
 
 #include <asio_wheel/detail/ground/export.hpp>
 #include <asio_wheel/detail/service/core.hpp>
-#include <asio_wheel/wheel_place.hpp>
-#include <asio_wheel/wheel_timer.hpp>
-
-#include <boost/smart_ptr/intrusive_ptr.hpp>
+#include <asio_wheel/detail/service/lazy_state.hpp>
+#include <asio_wheel/detail/service/wheel_clock.hpp>
 
 #include <atomic>
 #include <concepts>
 #include <cstddef>
 #include <limits>
-#include <utility>
 
 namespace asio_wheel::detail {
 
@@ -22,50 +19,60 @@ inline constexpr std::size_t unlimited_times = std::numeric_limits<std::size_t>:
 template <class F>
 concept task_function = std::move_constructible<F> && std::invocable<F&>;
 
-/// A task of a keyed_scheduler, but for its key: when it runs, and how often yet. Its function is
-/// in a class derived from this one.
-class ASIO_WHEEL_EXPORT scheduled_task {
+/// How often a task runs, and when again.
+struct task_turns {
+  duration period;    ///< from one run to the next
+  std::size_t times;  ///< runs still to come
+};
+
+/// A task of a keyed_scheduler, but for its key: when it runs, and the wait for that. Its function
+/// is in a class derived from this one.
+///
+/// The wait's deadline is the task's **turn**: to move the turn moves the wait. The scheduler's
+/// lock guards all but `is_live()`.
+class ASIO_WHEEL_EXPORT scheduled_task : public lazy_state {
 public:
-  /// A task that runs after `delay`, `times` in all and one `period` apart.
-  scheduled_task(const wheel_place<>& place, duration delay, duration period, std::size_t times);
+  scheduled_task(wheel_core& c, duration delay) noexcept;
   scheduled_task(const scheduled_task&) = delete;
   scheduled_task& operator=(const scheduled_task&) = delete;
-  virtual ~scheduled_task() = default;
+  virtual ~scheduled_task();
 
   virtual void run() = 0;
 
+  /// What there is to come if it runs more than once; null if it does not.
+  [[nodiscard]] virtual task_turns* turns() noexcept { return nullptr; }
+
+  /// Whether a run is still to come. Does not require the lock.
   [[nodiscard]] bool is_live() const noexcept { return live_; }
 
-  /// No further run begins. The wait is cancelled with end_wait(), outside of the scheduler's lock.
+  /// No further run begins. The wait is cancelled with cancel(), outside of the scheduler's lock.
   void kill() noexcept { live_ = false; }
-  void end_wait() noexcept { timer_.cancel(); }
+
+  /// The wait is over: begins a run, unless the turn was moved into the future just now.
+  [[nodiscard]] bool begin() noexcept;
 
   /// To be called as a run begins, and only by it. Whether it is the last.
-  [[nodiscard]] bool count_run() noexcept
-  {
-    if (times_ != unlimited_times) --times_;
-    return times_ == 0;
-  }
+  [[nodiscard]] bool count_run() noexcept;
 
-  /// Sets the next run to the first turn that is still to come.
-  void set_next_turn() noexcept;
+  /// Ends a run: sets the turn to the first that is still to come, unless it was moved meanwhile.
+  void end() noexcept;
 
-  /// Waits for the next run; `turn(error_code)` owns this task.
-  template <class Turn>
-  void wait(Turn turn)
-  {
-    timer_.async_wait(std::move(turn));
-    // Who killed it just now may not have found this wait.
-    if (!is_live()) end_wait();
-  }
+  /// Moves the next run to `delay` from now.
+  void move(duration delay) noexcept;
+
+  /// When the next run is.
+  [[nodiscard]] time_point next_turn() noexcept;
 
 private:
-  const boost::intrusive_ptr<wheel_core> core_;
-  const duration period_;
-  std::size_t times_;  ///< runs still to come
-  time_point turn_;    ///< the next of them
-  wheel_timer timer_;
+  [[nodiscard]] time_point deadline() const noexcept override;
+  [[nodiscard]] wait_outcome expire(time_point now) noexcept override;
+
+  [[nodiscard]] time_point turn() const noexcept { return turn_.load(std::memory_order_relaxed); }
+
+  std::atomic<time_point> turn_;
   std::atomic<bool> live_{true};
+  bool running_ = false;
+  bool moved_ = false;  ///< while it was running
 };
 
 }  // namespace asio_wheel::detail

@@ -4,8 +4,10 @@
 #include <asio_wheel/detail/ground/export.hpp>
 #include <asio_wheel/detail/service/lazy_state.hpp>
 #include <asio_wheel/detail/service/wheel_clock.hpp>
+#include <asio_wheel/idle_window.hpp>
 
 #include <atomic>
+#include <memory>
 
 namespace asio_wheel::detail {
 
@@ -13,19 +15,26 @@ namespace asio_wheel::detail {
 class ASIO_WHEEL_EXPORT watched_state final : public lazy_state {
 public:
   watched_state(wheel_core& c, duration timeout);
+  watched_state(wheel_core& c, const idle_window& window);
   watched_state(watched_state&& other) noexcept;
   watched_state& operator=(watched_state&& other) noexcept;
-  ~watched_state() { cancel(); }
+  ~watched_state();
 
   void touch() noexcept;
 
   [[nodiscard]] duration timeout() const noexcept
   {
-    return timeout_.load(std::memory_order_relaxed);
+    const duration longest = timeout_.load(std::memory_order_relaxed);
+    return window_ ? shortened(longest) : longest;
   }
   void set_timeout(duration timeout);
 
 private:
+  /// What makes the timeout depend on the pressure.
+  class window;
+
+  [[nodiscard]] duration shortened(duration longest) const noexcept;
+
   [[nodiscard]] time_point deadline() const noexcept override;
   [[nodiscard]] wait_outcome expire(time_point now) noexcept override;
 
@@ -33,6 +42,8 @@ private:
   alignas(16) const wheel_clock* clock_ = nullptr;
   std::atomic<time_point> touched_;
   std::atomic<duration> timeout_;
+
+  std::unique_ptr<window> window_;  ///< null if the timeout is always the same
 };
 
 }  // namespace asio_wheel::detail

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <asio_wheel/asio.hpp>
+#include <asio_wheel/detail/ground/export.hpp>
 
 #include <cstddef>
+#include <exception>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -29,10 +31,19 @@ template <class Values>
 inline constexpr bool begins_with_error = false;
 template <class... Rest>
 inline constexpr bool begins_with_error<std::tuple<error_code, Rest...>> = true;
+template <class... Rest>
+inline constexpr bool begins_with_error<std::tuple<std::exception_ptr, Rest...>> = true;
 
-/// A completion signature whose first argument is an error_code.
+/// A completion signature whose first argument is an error_code or an exception_ptr.
 template <class Signature>
 concept reports_error = begins_with_error<signature_values_t<Signature>>;
+
+/// Whether this is a boost::system::system_error with operation_aborted, or the first of
+/// asio::multiple_exceptions is.
+[[nodiscard]] ASIO_WHEEL_EXPORT bool is_abort(const std::exception_ptr& e) noexcept;
+
+/// A boost::system::system_error with this code.
+[[nodiscard]] ASIO_WHEEL_EXPORT std::exception_ptr exception_of(const error_code& ec) noexcept;
 
 /// Calls a handler, with `verdict` in the place of operation_aborted, if there is one.
 template <class Handler, class... Args>
@@ -41,6 +52,9 @@ void call_with_verdict(const error_code& verdict, Handler&& handler, Args&&... a
   const auto judge = [&verdict]<class Arg>(Arg&& arg) -> decltype(auto) {
     if constexpr (std::is_same_v<std::decay_t<Arg>, error_code>)
       return verdict && arg == asio::error::operation_aborted ? verdict : error_code(arg);
+    else if constexpr (std::is_same_v<std::decay_t<Arg>, std::exception_ptr>)
+      return verdict && is_abort(arg) ? exception_of(verdict)
+                                      : std::exception_ptr(std::forward<Arg>(arg));
     else
       return std::forward<Arg>(arg);
   };

@@ -7,6 +7,7 @@
 #include <asio_wheel/detail/service/driver.hpp>
 #include <asio_wheel/detail/service/due_batch.hpp>
 #include <asio_wheel/detail/service/native_executor.hpp>
+#include <asio_wheel/detail/service/pressure.hpp>
 #include <asio_wheel/detail/service/shard.hpp>
 #include <asio_wheel/detail/service/wheel_clock.hpp>
 #include <asio_wheel/pending_handlers.hpp>
@@ -192,6 +193,10 @@ public:
     if (options_.max_pending != 0) pending_.fetch_sub(n, std::memory_order_relaxed);
   }
 
+  /// Sets the pressure, and tells those that follow it, in pieces.
+  void set_pressure(double p) noexcept;
+  [[nodiscard]] pressure& pressure_on() noexcept { return pressure_; }
+
   std::size_t cancel_all();
   [[nodiscard]] std::size_t pending() const noexcept;
   [[nodiscard]] wheel_stats stats() const noexcept;
@@ -208,6 +213,9 @@ public:
   /// Moves the stopped clock and the wheels to the next time at which a wait is due, and posts its
   /// delivery. Returns false, and goes no further than `limit`, if that comes first.
   [[nodiscard]] bool step_clock(time_point limit) noexcept;
+
+  /// Whether no wait is filed that will ever be due.
+  [[nodiscard]] bool is_at_rest() noexcept;
 
   /// Moves the stopped clock to `t`, by which nothing is due that has not expired.
   void move_clock(time_point t) noexcept { clock_.stop_at(t); }
@@ -248,8 +256,10 @@ private:
 
   [[nodiscard]] std::optional<tick> pass();
   [[nodiscard]] outlook advance_shards(tick now) noexcept;
+  [[nodiscard]] outlook catch_up() noexcept;
   [[nodiscard]] bool request_due(std::uint64_t sources) noexcept;
   void post_due() noexcept;
+  void tell_of_pressure() noexcept;
   void deliver_due();
   void deliver_found();
   [[gnu::flatten]] void take_due(next_wait& next, bool first) noexcept;
@@ -272,6 +282,8 @@ private:
   delivery due_delivery_;
   std::atomic<int> delivering_{0};  ///< threads that deliver what is due
   std::atomic<bool> found_due_{false};  ///< a pass has requested a delivery, to follow it
+
+  pressure pressure_;
 
   gate posting_;  ///< of post()
 

@@ -1,13 +1,13 @@
-// L2 service: a timer whose expiry moves while waits are pending, at the cost of a store.
+// L2 service: waits whose deadline moves while they are pending, at the cost of a store.
 #pragma once
 
 #include <asio_wheel/detail/ground/export.hpp>
-#include <asio_wheel/detail/service/timer_state.hpp>
+#include <asio_wheel/detail/service/timer_waits.hpp>
 #include <asio_wheel/detail/service/wait_op.hpp>
 
 namespace asio_wheel::detail {
 
-/// A `timer_state` whose expiry is a function of what any thread may store at any time, such as the
+/// Waits whose deadline is a function of what any thread may store at any time, such as the
 /// time of the last sign of life.
 ///
 /// Whoever puts the deadline off tells nobody. A wait is filed under the deadline known then; when
@@ -19,17 +19,17 @@ namespace asio_wheel::detail {
 ///
 /// A class derived from this one cancels in its destructor, or the wheel might ask half an object;
 /// and it moves what its deadline consists of in the same critical section as the waits.
-class ASIO_WHEEL_EXPORT lazy_state : private timer_state, public moving_deadline {
+class ASIO_WHEEL_EXPORT lazy_state : private timer_waits, public moving_deadline {
 public:
-  using timer_state::cancel;
-  using timer_state::core;
+  using timer_waits::cancel;
+  using timer_waits::core;
 
   /// Starts a wait under the present deadline, to be completed at once if that has passed.
-  /// All else as timer_state::start().
+  /// All else as timer_waits::start().
   void start(lazy_wait_op& op);
 
 protected:
-  explicit lazy_state(wheel_core& c) noexcept : timer_state(c) {}
+  explicit lazy_state(wheel_core& c) noexcept : timer_waits(c) {}
   ~lazy_state() = default;
 
   /// Cancels what is pending and takes over the waits of `other`, and with `take()` what their
@@ -37,7 +37,7 @@ protected:
   template <class Take>
   void assign(lazy_state& other, Take take) noexcept
   {
-    timer_state::assign(other, [&] {
+    timer_waits::assign(other, [&] {
       take();
       adopt_waits();
     });

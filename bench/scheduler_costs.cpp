@@ -1,0 +1,245 @@
+// Small objects: tasks by key, watchdogs that follow the pressure, and a day of heartbeats.
+//   string    keyed_scheduler<std::string>, keys of 10 to 15 characters
+//   integer   keyed_scheduler<std::uint64_t>
+//   watchdog  wheel_watchdog with an idle_window
+//   heartbeat asio_wheel::heartbeat
+// Workloads of tasks, n of which are live:
+//   put          a run_after() for each: CPU ns per task, and bytes of memory, the map and the wait
+//                included
+//   reschedule   one of them moved to somewhere within 1..60 s: CPU ns per step, keys at random
+//   cancel_put   the same by cancel() and run_after(), handlers of the cancelled included
+// Workloads of watchdogs:
+//   pressure     n pending, idle_window 600..3600 s: the pressure rises by
+//                steps of 1 % from 0 to 50 %. longest_us: the longest turn of the loop, in
+//                processor time; follow_ms: how long after a step the last of the watchdogs has
+//                heard of it; cpu_ns: per watchdog and step; bytes: of a watchdog and its wait
+// Workloads of heartbeats:
+//   day          virtual_time passes through a day of n of them, pinged every 30 s and answered at
+//                once: seconds of processor time, pings, and CPU ns per ping. aligned_day: all are
+//                pinged in the same ticks
+#include <asio_wheel.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/version.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "timers_main.hpp"
+
+namespace {
+
+using namespace bench;
+namespace asio = boost::asio;
+
+template <class Key>
+Key key_of(std::uint64_t i)
+{
+  const std::uint64_t mixed = random_numbers(i)();
+  if constexpr (std::is_same_v<Key, std::string>)
+    return fmt::format("k{}", mixed % 100'000'000'000'000);
+  else
+    return mixed;
+}
+
+std::uint64_t bytes_per(std::uint64_t before, std::size_t n)
+{
+  return (std::max(resident_bytes(), before) - before) / n;
+}
+
+template <class Key>
+class tasks {
+public:
+  explicit tasks(const options& o) : options_{o}, random_{o.seed} {}
+
+  metrics put()
+  {
+    constexpr std::size_t piece = 64;
+    std::array<Key, piece> keys;
+    nanoseconds spent{};
+    const auto before = resident_bytes();
+    for (std::size_t i = 0; i < options_.n;) {
+      const std::size_t m = std::min(piece, options_.n - i);
+      for (std::size_t k = 0; k < m; ++k) keys[k] = key_of<Key>(i++);
+      const auto cpu = thread_cpu();
+      for (std::size_t k = 0; k < m; ++k) scheduler_.run_after(keys[k], delay(), [] {});
+      spent += thread_cpu() - cpu;
+    }
+    const double ns = ns_per(spent, options_.n);
+    return {{"cpu_ns", ns}, {"bytes", static_cast<double>(bytes_per(before, options_.n))}};
+  }
+
+  metrics reschedule()
+  {
+    return step([this](const Key& key) { scheduler_.reschedule(key, delay()); });
+  }
+
+  metrics cancel_put()
+  {
+    return step([this](const Key& key) {
+      scheduler_.cancel(key);
+      scheduler_.run_after(key, delay(), [] {});
+    });
+  }
+
+private:
+  [[nodiscard]] nanoseconds delay() { return random_.between(seconds{1}, seconds{60}); }
+
+  void fill()
+  {
+    for (std::size_t i = 0; i < options_.n; ++i)
+      scheduler_.run_after(key_of<Key>(i), delay(), [] {});
+  }
+
+  // The keys of a batch are made before the clock is read.
+  template <class Step>
+  metrics step(Step s)
+  {
+    fill();
+    context_.poll();
+    std::vector<Key> keys(options_.per_turn);
+    nanoseconds spent{};
+    std::uint64_t steps = 0;
+    while (steps < options_.steps) {
+      for (auto& key : keys) key = key_of<Key>(random_.below(options_.n));
+      const auto cpu = thread_cpu();
+      for (const auto& key : keys) s(key);
+      context_.poll();
+      spent += thread_cpu() - cpu;
+      steps += keys.size();
+    }
+    return {{"cpu_ns", ns_per(spent, steps)}};
+  }
+
+  const options options_;
+  const idle_thread second_;
+  random_numbers random_;
+  asio::io_context context_{1};
+  asio_wheel::keyed_scheduler<Key> scheduler_{context_};
+};
+
+class watchdogs {
+public:
+  explicit watchdogs(const options& o) : options_{o} {}
+
+  metrics pressure()
+  {
+    const auto before = resident_bytes();
+    dogs_.reserve(options_.n);
+    for (std::size_t i = 0; i < options_.n; ++i) {
+      dogs_.emplace_back(wheel_, asio_wheel::idle_window{seconds{600}, seconds{3600}});
+      dogs_.back().async_expired([](boost::system::error_code) {});
+    }
+    const auto bytes = bytes_per(before, options_.n);
+    context_.poll();
+    duration slowest{};
+    nanoseconds longest{}, spent{};
+    constexpr int steps = 50;
+    for (int i = 1; i <= steps; ++i) {
+      const auto cpu = thread_cpu();
+      const auto begin = steady_clock::now();
+      wheel_.set_pressure(i / 100.0);
+      for (;;) {
+        const auto turn = thread_cpu();
+        if (context_.poll_one() == 0) break;
+        longest = std::max(longest, thread_cpu() - turn);
+      }
+      slowest = std::max(slowest, steady_clock::now() - begin);
+      spent += thread_cpu() - cpu;
+    }
+    return {{"longest_us", micros(longest)},
+            {"follow_ms", micros(slowest) / 1e3},
+            {"cpu_ns", ns_per(spent, steps * options_.n)},
+            {"bytes", static_cast<double>(bytes)},
+            {"sizeof", sizeof(asio_wheel::wheel_watchdog)}};
+  }
+
+private:
+  const options options_;
+  const idle_thread second_;
+  asio::io_context context_{1};
+  asio_wheel::wheel_timer_service& wheel_{asio_wheel::make_wheel(context_)};
+  std::vector<asio_wheel::wheel_watchdog> dogs_;
+};
+
+class heartbeats {
+public:
+  explicit heartbeats(const options& o) : options_{o} {}
+
+  metrics day() { return live(seconds{30}); }
+  metrics aligned_day() { return live({}); }
+
+private:
+  struct ping {
+    asio_wheel::heartbeat& beat;
+    std::uint64_t& pings;
+
+    void operator()(boost::system::error_code ec, asio_wheel::heartbeat_event) const
+    {
+      if (ec) return;
+      ++pings;
+      beat.received();
+      beat.async_next(*this);
+    }
+  };
+
+  // The heartbeats begin within `spread` of each other.
+  metrics live(nanoseconds spread)
+  {
+    asio_wheel::virtual_time time{wheel_};
+    beats_.reserve(options_.n);
+    for (std::size_t i = 0; i < options_.n; ++i) {
+      beats_.emplace_back(wheel_, asio_wheel::heartbeat_options{seconds{30}, 3});
+      beats_.back().async_next(ping{beats_.back(), pings_});
+      time.advance(spread / static_cast<nanoseconds::rep>(options_.n));
+    }
+    const auto cpu = thread_cpu();
+    pings_ = 0;
+    const auto passage = time.advance_until_idle(std::chrono::hours{24});
+    const auto spent = thread_cpu() - cpu;
+    return {{"cpu_s", micros(spent) / 1e6},
+            {"pings", static_cast<double>(passage.expired)},
+            {"cpu_ns", ns_per(spent, passage.expired)}};
+  }
+
+  const options options_;
+  const idle_thread second_;
+  asio::io_context context_{1};
+  asio_wheel::wheel_timer_service& wheel_{asio_wheel::make_wheel(context_)};
+  std::vector<asio_wheel::heartbeat> beats_;
+  std::uint64_t pings_ = 0;
+};
+
+template <class Work, metrics (Work::*Measure)()>
+metrics measure(const options& o)
+{
+  return ((new Work{o})->*Measure)();  // never destroyed, as all that is measured here
+}
+
+template <class Key>
+entry tasks_by(std::string name)
+{
+  return {std::move(name),
+          {{"put", measure<tasks<Key>, &tasks<Key>::put>},
+           {"reschedule", measure<tasks<Key>, &tasks<Key>::reschedule>},
+           {"cancel_put", measure<tasks<Key>, &tasks<Key>::cancel_put>}}};
+}
+
+}  // namespace
+
+int main(int argc, char** argv)
+{
+  return bench_main(argc, argv,
+                    {tasks_by<std::string>("string"), tasks_by<std::uint64_t>("integer"),
+                     entry{"watchdog", {{"pressure", measure<watchdogs, &watchdogs::pressure>}}},
+                     entry{"heartbeat",
+                           {{"day", measure<heartbeats, &heartbeats::day>},
+                            {"aligned_day", measure<heartbeats, &heartbeats::aligned_day>}}}},
+                    {{"boost", BOOST_LIB_VERSION}});
+}

@@ -1,0 +1,126 @@
+// L2 service: the waits that are pending on one object, and their home.
+#pragma once
+
+#include <asio_wheel/detail/ground/export.hpp>
+#include <asio_wheel/detail/service/core.hpp>
+#include <asio_wheel/detail/service/wait_op.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <mutex>
+
+namespace asio_wheel::detail {
+
+/// What timers, watchdogs and tasks have in common: waits that are cancelled together.
+///
+/// All waits of one object have the same home, which guards everything here. It is the home of the
+/// thread that started the first of them; while there are none, another thread may take the object
+/// over to its own.
+///
+/// Thread-safe, but for construction, destruction and moves of the object itself.
+class ASIO_WHEEL_EXPORT timer_waits {
+public:
+  timer_waits(const timer_waits&) = delete;
+  timer_waits& operator=(const timer_waits&) = delete;
+
+  /// The core of the wheel; the object counts as one of its owners.
+  [[nodiscard]] wheel_core& core() const noexcept
+  {
+    return home_.load(std::memory_order_relaxed)->core();
+  }
+
+  /// Cancels what is pending. Returns how many that were.
+  std::size_t cancel() noexcept;
+
+protected:
+  class section;
+
+  explicit timer_waits(wheel_core& c) noexcept;
+  ~timer_waits();
+
+  /// Cancels what is pending, and takes over the waits of `other`; `take()` takes what else it
+  /// wants in the same critical section.
+  template <class Take>
+  void assign(timer_waits& other, Take take) noexcept;
+
+  /// Starts a wait under the tick that `when()` returns in the critical section. `filed()` is
+  /// called there, too, if the wait was filed.
+  /// Throws std::bad_alloc, with nothing changed and the wait not taken over.
+  template <class When, class Filed>
+  void start(timer_wait_op& op, When when, Filed filed);
+
+  /// Cancels what is pending, in a section.
+  std::size_t cancel(section& s) noexcept;
+
+  /// The waits, for a section.
+  [[nodiscard]] timer_wait_list& waits() noexcept { return waits_; }
+
+  /// Whether this thread starts its own waits at the same home.
+  [[nodiscard]] bool is_at_home() const noexcept
+  {
+    return home_.load(std::memory_order_relaxed) == &core().local();
+  }
+
+  /// Takes the object, which has no waits, to the home of this thread.
+  void come_home(section& s) noexcept;
+
+private:
+  void move_to(home& local) noexcept;
+  void take_over(timer_waits& other, const section& s) noexcept;
+
+  std::atomic<home*> home_;  ///< of a core that is counted
+  timer_wait_list waits_;
+};
+
+/// A critical section on the waits' home, whichever that is.
+class timer_waits::section : public detail::section {
+public:
+  explicit section(const timer_waits& object) noexcept
+    : detail::section(lock(object), std::adopt_lock)
+  {}
+
+private:
+  static home& lock(const timer_waits& object) noexcept
+  {
+    for (;;) {
+      home* const h = object.home_.load(std::memory_order_acquire);
+      h->lock();
+      // Acquires again: the object may have been away, and back, with its waits changed there.
+      if (h == object.home_.load(std::memory_order_acquire)) return *h;
+      h->unlock();
+    }
+  }
+};
+
+template <class Take>
+void timer_waits::assign(timer_waits& other, Take take) noexcept
+{
+  if (this == &other) return;
+  cancel();
+  // Still counted while other threads may be looking at it.
+  const boost::intrusive_ptr<wheel_core> left(&core(), false);
+  intrusive_ptr_add_ref(&other.core());
+  const section s(other);
+  take_over(other, s);
+  take();
+}
+
+template <class When, class Filed>
+void timer_waits::start(timer_wait_op& op, When when, Filed filed)
+{
+  // The object may be gone as soon as the wait is filed; the context may not.
+  wheel_core& c = core();
+  home& local = c.local();
+  if (home_.load(std::memory_order_relaxed) != &local) move_to(local);
+  tick at;
+  {
+    section s(*this);
+    at = when();
+    if (!c.file(s, op, at)) return;
+    waits_.push_back(op);
+    filed();
+  }
+  c.wake_at(at);
+}
+
+}  // namespace asio_wheel::detail
