@@ -15,8 +15,8 @@ Usage: test/observing/check.sh metrics PROGRAM
   probes      the test program `metrics`, built with -DASIO_WHEEL_USDT=ON, has each probe, as a
               nop, and gdb stops at them. Needs readelf, objdump (binutils) and gdb.
   page        pictures of http_server's stats.html at 1100 px, light and dark, go to
-              FOLDER/stats_light.png and FOLDER/stats_dark.png, for somebody to look at: it takes a
-              minute of load. Needs chromium and wrk.
+              FOLDER/stats_light.png and FOLDER/stats_dark.png, for somebody to look at: it takes two
+              minutes of load. Needs chromium, wrk and python3.
 
 FOLDER is that of a build: build/release, say. Everything listens on 127.0.0.1 alone.
 END
@@ -44,9 +44,9 @@ serve_under_load() {
   port=$(port_of http_server "$started")
   start wrk wrk -t 1 -c 40 -d "$1" --timeout 5s "http://127.0.0.1:$port/"
   start hostile "$build/examples/hostile_client" --port "$port" --method header --connections 100 \
-    --within 60000 --again 1
+    --within 60000 --again "$1"
   start idle "$build/examples/hostile_client" --port "$port" --method idle --connections 200 \
-    --within 60000 --again 1
+    --within 60000 --again "$1"
 }
 
 # stop_all: in good order, so that nobody has anything to say about it.
@@ -66,7 +66,7 @@ check_metrics() {
 
 check_prometheus() {
   needs prometheus promtool curl wrk
-  serve_under_load 30
+  serve_under_load 60
   local web answer tries
   web=$(free_port)
   cat >"$work/prometheus.yml" <<END
@@ -121,9 +121,8 @@ check_probes() {
 }
 
 check_page() {
-  needs chromium wrk
-  needs python3
-  serve_under_load 60
+  needs chromium wrk python3
+  serve_under_load 120
   # Chromium takes the picture when a page is complete: this one is when an image has been waited
   # for, for long enough to have something to show.
   local scheme slow

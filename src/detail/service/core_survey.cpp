@@ -80,7 +80,7 @@ private:
 
 /// The next piece of a shard, which goes to `seen`. Returns how much.
 [[gnu::cold]] std::size_t look(home& h, const shard::survey& s, wheel_walk& way,
-                 std::array<sighting, piece>& seen) noexcept
+                               std::array<sighting, piece>& seen) noexcept
 {
   std::array<wheel_entry*, piece> found;
   const std::lock_guard lock(h);
@@ -160,8 +160,12 @@ private:
     bool again = true;
     for (int passes = 0; again && passes < most_passes; ++passes) {
       again = false;
-      for (wheel_walk way = h.begin_walk(); !way.has_ended(); std::this_thread::yield())
+      int pieces = 0;
+      for (wheel_walk way = h.begin_walk(); !way.has_ended();) {
         again |= add(look(h, surveys[i], way, seen));
+        // For those who wait for the lock on this very processor.
+        if (++pieces % 16 == 0) std::this_thread::yield();
+      }
     }
   }
   std::size_t n = 0;
