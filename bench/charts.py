@@ -8,7 +8,6 @@ below each says on which machine, when, and at which commit it was measured.
 """
 
 import argparse
-import json
 import math
 import pathlib
 import sys
@@ -193,7 +192,7 @@ def main():
     p.add_argument("results", help="the JSON that run.py wrote")
     p.add_argument("--out", default=".", help="the folder for the SVGs [%(default)s]")
     args = p.parse_args()
-    data = json.loads(pathlib.Path(args.results).read_text())
+    data = report.load(args.results)
     folder = pathlib.Path(args.out)
     folder.mkdir(parents=True, exist_ok=True)
     for chart in CHARTS:

@@ -95,6 +95,9 @@ WORKLOADS = [
              reference="multimap", large=["wheel", "floor", "floor_list"]),
     Workload("alone", "worst", "Wheel alone, longest advance: µs", "worst_us", "µs", [E5, E6],
              {"due_in_it": "due in it", "beyond_due_us": "µs beyond the due"}, reference="multimap", large=["wheel"]),
+    *[Workload("alone", f"worst_{where}", f"Wheel alone, longest advance by itself, {what}: µs", "advance_us", "µs", [E6],
+               contenders=["wheel"], reference="wheel")
+      for where, what in (("far", "due in 300-360 s"), ("slot", "due within 256 ticks"), ("tick", "all on one tick"))],
     Workload("alone", "empty", "Wheel alone, advance an empty one: ns", "cpu_ns", "ns", [1], reference="multimap"),
     Workload("alone", "jump", "Wheel alone, jump over an hour of nothing: ns", "cpu_ns", "ns", [1], reference="multimap"),
     Workload("deadlines", "post", "An operation that completes by one post: CPU ns", "cpu_ns", "ns", [1, 64, E3],
@@ -160,6 +163,8 @@ TARGETS = [
     at_most("wheel alone: churn at 1e7, times the floor", "churn", "wheel", E7, ("of", "churn", "floor", E7), 2, "alone"),
     at_most("wheel alone: expire at 1e6, ns", "expire", "wheel", E6, "cpu_ns", 40, "alone"),
     at_most("wheel alone: longest advance at 1e6 beyond its due entries, µs", "worst", "wheel", E6, "beyond_due_us", 500, "alone"),
+    *[at_most(f"wheel alone: longest advance at 1e6, {what}, µs", f"worst_{where}", "wheel", E6, "advance_us", 500, "alone")
+      for where, what in (("far", "due in 300 to 360 s"), ("slot", "due within 256 ticks"), ("tick", "all on one tick"))],
     at_most("wheel alone: empty advance, ns", "empty", "wheel", 1, "cpu_ns", 5, "alone"),
     at_most("wheel alone: jump over an hour, ns", "jump", "wheel", 1, "cpu_ns", 100, "alone"),
     *[at_most(f"cancel_after on an operation, {n} under way{clock}: clock reads added", "post", contender, n,

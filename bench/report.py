@@ -129,11 +129,21 @@ def text(data, markdown=False):
     return "\n".join(parts)
 
 
+def load(name):
+    """What run.py wrote to a file; ends the program if there is no such thing."""
+    try:
+        return json.loads(pathlib.Path(name).read_text())
+    except OSError as e:
+        sys.exit(f"{name}: {e.strerror}")
+    except ValueError as e:
+        sys.exit(f"{name} was not written by run.py: {e}")
+
+
 def main():
     files = [a for a in sys.argv[1:] if not a.startswith("-")]
     if len(files) != 1:
         sys.exit(__doc__)
-    print(text(json.loads(pathlib.Path(files[0]).read_text()), "--markdown" in sys.argv))
+    print(text(load(files[0]), "--markdown" in sys.argv))
 
 
 if __name__ == "__main__":

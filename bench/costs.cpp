@@ -1,0 +1,315 @@
+// What an act costs, for costs.py to count: one kind of act, done --times times by run_measured(),
+// which callgrind is told to look at. Prints nothing.
+//   rearm     --timers timers expire and start themselves again, after 1 ms each
+//   churn     1,000 waits are pending; one is cancelled and started again, 64 times a turn
+//   deferred  the same where coroutines wait, by asio::deferred
+//   burst     6,400 waits are due when the loop gets to look: the expiry, not the start
+//   deadline  an operation completes by one post, under a deadline that never comes
+//   touch     a sign of life: wheel_watchdog::touch(); a steady_timer cancelled and started again
+// Of: wheel, steady, and, for `deadline` only, none. There, wheel is cancel_after, and steady a
+// steady_timer for each operation.
+#include <asio_wheel.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/program_options.hpp>
+
+#include <deque>
+#include <iostream>
+#include <map>
+#include <memory>
+
+#include "asio_timers.hpp"
+#include "measure.hpp"
+
+namespace {
+
+using namespace bench;
+using asio_wheel::wheel_timer;
+using boost::asio::steady_timer;
+namespace po = boost::program_options;
+
+struct settings {
+  std::string act = "churn", of = "wheel";
+  std::size_t times = 100'000, timers = 1, shards = 0;
+};
+
+/// All that is counted is done in here.
+extern "C" [[gnu::noinline]] void run_measured(asio::io_context& context)
+{
+  context.run();
+}
+
+class run_of_acts {
+public:
+  explicit run_of_acts(const settings& s) : settings_{s} {}
+
+protected:
+  void make_wheel()
+  {
+    asio_wheel::wheel_options options;
+    options.shards = settings_.shards;
+    asio_wheel::make_wheel(context_, options);
+  }
+  bool is_last() { return ++done_ >= settings_.times; }
+
+  const settings settings_;
+  asio::io_context context_;
+  std::size_t done_ = 0;
+};
+
+template <class Timer>
+class rearm : run_of_acts {
+public:
+  explicit rearm(const settings& s) : run_of_acts{s}
+  {
+    make_wheel();
+    for (std::size_t i = 0; i < s.timers; ++i) start(timers_.emplace_back(context_.get_executor()));
+    run_measured(context_);
+  }
+
+private:
+  void start(Timer& timer)
+  {
+    timer.expires_after(milliseconds{1});
+    timer.async_wait([this, &timer](const error_code&) {
+      if (is_last()) return context_.stop();
+      start(timer);
+    });
+  }
+
+  std::deque<Timer> timers_;
+};
+
+/// `Step` does one step with the timer that its number names.
+template <class Derived>
+class turns : protected run_of_acts {
+public:
+  explicit turns(const settings& s) : run_of_acts{s} { make_wheel(); }
+
+  void run()
+  {
+    asio::post(context_, [this] { turn(); });
+    run_measured(context_);
+  }
+
+private:
+  void turn()
+  {
+    for (int i = 0; i < 64; ++i) {
+      static_cast<Derived*>(this)->step(static_cast<std::size_t>(random_.below(1'000)));
+      if (is_last()) return context_.stop();
+    }
+    asio::post(context_, [this] { turn(); });
+  }
+
+  random_numbers random_{1};
+};
+
+template <class Timer>
+class churn : public turns<churn<Timer>> {
+public:
+  explicit churn(const settings& s) : turns<churn>{s}
+  {
+    for (std::size_t i = 0; i < 1'000; ++i) {
+      timers_.emplace_back(this->context_.get_executor());
+      step(i);
+    }
+    this->run();
+  }
+
+  void step(std::size_t i)
+  {
+    timers_[i].expires_after(seconds{10 + static_cast<int>(i % 50)});
+    timers_[i].async_wait([](const error_code&) {});
+  }
+
+private:
+  std::deque<Timer> timers_;
+};
+
+template <class Timer>
+class deferred : public turns<deferred<Timer>> {
+public:
+  explicit deferred(const settings& s) : turns<deferred>{s}
+  {
+    for (std::size_t i = 0; i < 1'000; ++i) {
+      timers_.emplace_back(this->context_.get_executor());
+      asio::co_spawn(this->context_, wait_again(timers_.back()), asio::detached);
+    }
+    this->context_.poll();
+    this->run();
+  }
+
+  void step(std::size_t i) { timers_[i].cancel(); }
+
+private:
+  asio::awaitable<void> wait_again(Timer& timer)
+  {
+    for (;;) {
+      timer.expires_after(seconds{30});
+      co_await timer.async_wait(asio::as_tuple(asio::deferred));
+    }
+  }
+
+  std::deque<Timer> timers_;
+};
+
+template <class Timer>
+class burst : run_of_acts {
+public:
+  explicit burst(const settings& s) : run_of_acts{s}
+  {
+    make_wheel();
+    const auto deadline = steady_clock::now() + milliseconds{10};
+    for (std::size_t i = 0; i < s.times; ++i) {
+      auto& timer = timers_.emplace_back(context_.get_executor(), deadline);
+      timer.async_wait([this](const error_code&) {
+        if (is_last()) context_.stop();
+      });
+    }
+    std::this_thread::sleep_until(deadline + milliseconds{5});
+    run_measured(context_);
+  }
+
+private:
+  std::deque<Timer> timers_;
+};
+
+/// Operations, one after the other. `start(operation)` initiates one under a deadline of its kind.
+template <class Start>
+class deadline : run_of_acts {
+public:
+  explicit deadline(const settings& s) : run_of_acts{s}
+  {
+    make_wheel();
+    next();
+    run_measured(context_);
+  }
+
+private:
+  void next()
+  {
+    Start{}(context_, [this] {
+      if (is_last()) return context_.stop();
+      next();
+    });
+  }
+};
+
+struct without {
+  template <class Then>
+  void operator()(asio::io_context& context, Then then) const
+  {
+    asio::post(context, asio::bind_executor(context, then));
+  }
+};
+
+struct by_steady_timer {
+  template <class Then>
+  void operator()(asio::io_context& context, Then then) const
+  {
+    auto timer = std::make_shared<steady_timer>(context.get_executor(), seconds{5});
+    timer->async_wait([](const error_code&) {});
+    asio::post(context, asio::bind_executor(context, [timer, then] {
+                 timer->cancel();
+                 then();
+               }));
+  }
+};
+
+struct by_cancel_after {
+  template <class Then>
+  void operator()(asio::io_context& context, Then then) const
+  {
+    asio::post(context, asio_wheel::cancel_after(seconds{5}, asio::bind_executor(context, then)));
+  }
+};
+
+template <class Timer>
+class touch : public turns<touch<Timer>> {
+public:
+  explicit touch(const settings& s) : turns<touch>{s}
+  {
+    for (std::size_t i = 0; i < 1'000; ++i) {
+      if constexpr (std::is_same_v<Timer, wheel_timer>) {
+        dogs_.emplace_back(this->context_, seconds{60});
+        dogs_.back().async_expired([](const error_code&) {});
+      } else {
+        timers_.emplace_back(this->context_.get_executor());
+        step(i);
+      }
+    }
+    this->run();
+  }
+
+  void step(std::size_t i)
+  {
+    if constexpr (std::is_same_v<Timer, wheel_timer>) {
+      dogs_[i].touch();
+    } else {
+      timers_[i].expires_after(seconds{60});
+      timers_[i].async_wait([](const error_code&) {});
+    }
+  }
+
+private:
+  std::deque<asio_wheel::wheel_watchdog> dogs_;
+  std::deque<steady_timer> timers_;
+};
+
+/// Never destroyed: what ending costs is not asked.
+template <class Act>
+void run(const settings& s)
+{
+  new Act(s);
+}
+
+const std::map<std::pair<std::string, std::string>, void (*)(const settings&)> acts{
+  {{"rearm", "wheel"}, run<rearm<wheel_timer>>},
+  {{"rearm", "steady"}, run<rearm<steady_timer>>},
+  {{"churn", "wheel"}, run<churn<wheel_timer>>},
+  {{"churn", "steady"}, run<churn<steady_timer>>},
+  {{"deferred", "wheel"}, run<deferred<wheel_timer>>},
+  {{"deferred", "steady"}, run<deferred<steady_timer>>},
+  {{"burst", "wheel"}, run<burst<wheel_timer>>},
+  {{"burst", "steady"}, run<burst<steady_timer>>},
+  {{"deadline", "none"}, run<deadline<without>>},
+  {{"deadline", "wheel"}, run<deadline<by_cancel_after>>},
+  {{"deadline", "steady"}, run<deadline<by_steady_timer>>},
+  {{"touch", "wheel"}, run<touch<wheel_timer>>},
+  {{"touch", "steady"}, run<touch<steady_timer>>},
+};
+
+}  // namespace
+
+int main(int argc, char** argv)
+{
+  settings s;
+  po::options_description options("What an act costs; costs.py counts. Options");
+  const auto add = [&](const char* name, auto& value, const char* text) {
+    options.add_options()(name, po::value(&value)->default_value(value), text);
+  };
+  options.add_options()("help", "this");
+  add("act", s.act, "rearm, churn, deferred, burst, deadline or touch");
+  add("of", s.of, "wheel, steady or none");
+  add("times", s.times, "how often");
+  add("timers", s.timers, "that re-arm themselves");
+  add("shards", s.shards, "of the wheel; 0: as many as processors");
+  try {
+    po::variables_map given;
+    po::store(po::parse_command_line(argc, argv, options), given);
+    po::notify(given);
+    if (given.contains("help")) {
+      std::cout << options;
+      return 0;
+    }
+    const auto found = acts.find({s.act, s.of});
+    if (found == acts.end()) throw po::error("there is no act " + s.act + " of " + s.of);
+    const idle_thread second;
+    found->second(s);
+    std::_Exit(0);
+  } catch (const std::exception& e) {
+    std::cerr << "costs: " << e.what() << "; see --help\n";
+    std::_Exit(2);
+  }
+}

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Counts what an act costs: user instructions by callgrind, system calls by strace. Neither depends on how busy the
+machine is.
+
+    python3 bench/costs.py --build build/release
+
+The acts are described in costs.cpp. Needs valgrind and strace.
+"""
+
+import argparse
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+# what the table says, act, options, how often under callgrind, how often under strace
+ROWS = [
+    ("lone expiry, re-arming each ms", "rearm", [], 500, 500),
+    ("10 timers re-arming each ms, an expiry", "rearm", ["--timers", "10"], 2_000, 2_000),
+    ("100 timers", "rearm", ["--timers", "100"], 10_000, 10_000),
+    ("1,000 timers", "rearm", ["--timers", "1000"], 50_000, 50_000),
+    ("lone expiry, wheel of 64 shards", "rearm", ["--shards", "64"], 500, 500),
+    ("churn at 1e3, a step", "churn", [], 64_000, 64_000),
+    ("coroutine's wait, cancelled and started again by deferred", "deferred", [], 64_000, 64_000),
+    ("operation of one post, with a deadline", "deadline", [], 50_000, 50_000),
+    ("expiry in a burst of 6,400", "burst", [], 6_400, 6_400),
+    ("sign of life: touch()", "touch", [], 64_000, 64_000),
+]
+
+
+def arguments():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--build", default="build/release", help="where the programs were built [%(default)s]")
+    p.add_argument("--act", help="only this one")
+    return p.parse_args()
+
+
+def output_of(line):
+    done = subprocess.run([str(word) for word in line], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"costs.py: {' '.join(map(str, line))}: exit code {done.returncode}\n{done.stderr.strip()}")
+    return done.stderr
+
+
+def instructions(program):
+    """What run_measured() and all that it calls execute."""
+    said = output_of(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
+                      "--toggle-collect=run_measured", *program])
+    return int(re.search(r"Collected : (\d+)", said)[1])
+
+
+def system_calls(program):
+    with tempfile.NamedTemporaryFile("r") as table:
+        output_of(["strace", "-f", "-c", "-U", "calls,name", "-o", table.name, *program])
+        return int(re.search(r"^\s*(\d+)\s+total$", table.read(), re.MULTILINE)[1])
+
+
+def main():
+    args = arguments()
+    for tool in ("valgrind", "strace"):
+        if not shutil.which(tool):
+            sys.exit(f"costs.py: {tool} is needed, and not found: apt-get install {tool}")
+    build = pathlib.Path(args.build)
+    program = next((p for p in (build / "bench" / "costs", build / "costs") if p.is_file()), None)
+    if not program:
+        sys.exit(f"costs.py: there is no program costs in {build}: build it, or say --build")
+    rows = [row for row in ROWS if args.act in (None, row[1])]
+    if not rows:
+        sys.exit(f"costs.py: there is no act {args.act}")
+    print("| per | instructions: steady_timer | wheel | system calls: steady_timer | wheel |\n|---|---|---|---|---|")
+    for text, act, options, counted, called in rows:
+        def line(of, times):
+            return [program, "--act", act, "--of", of, "--times", times, *options]
+        ran = [instructions(line(of, counted)) / counted for of in ("steady", "wheel")]
+        # Twice as often, less once: what starting the program takes is not counted.
+        asked = [(system_calls(line(of, 2 * called)) - system_calls(line(of, called))) / called for of in ("steady", "wheel")]
+        note = f" (without: {instructions(line('none', counted)) / counted:,.0f})" if act == "deadline" else ""
+        print(f"| {text}{note} | {ran[0]:,.0f} | {ran[1]:,.0f} | {asked[0]:.2f} | {asked[1]:.2f} |", flush=True)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)
