@@ -65,18 +65,18 @@ say "errors name the server"
 redis-cli -p "$port" eval 'while true do end' 0 >/dev/null 2>&1 &
 peers+=("$!")
 sleep 0.3
-says 1 "127.0.0.1:$port: BUSY" jobs list --timeout 300ms
+says 1 "127.0.0.1:$port: BUSY" jobs list --timeout 3s
 redis-cli -p "$port" script kill >/dev/null
 kill -STOP "$redis"
 says 1 "127.0.0.1:$port: Connection timed out" jobs list --timeout 300ms
 kill -CONT "$redis"
 kill -KILL "$redis"
 wait "$redis" 2>/dev/null || true
-says 1 "127.0.0.1:$port: Connection refused" jobs list --timeout 300ms
+says 1 "127.0.0.1:$port: Connection refused" jobs list --timeout 1s
 start web python3 -m http.server --bind 127.0.0.1 "$port"
 web=$started
 wait_for_port "$port"
-says 1 "127.0.0.1:$port: this is not how a Redis server speaks" jobs list --timeout 300ms
+says 1 "127.0.0.1:$port: this is not how a Redis server speaks" jobs list --timeout 2s
 kill -KILL "$web"
 wait "$web" 2>/dev/null || true
 
