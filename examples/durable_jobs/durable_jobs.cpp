@@ -18,7 +18,9 @@
 #include <exception>
 #include <functional>
 #include <iostream>
+#include <optional>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -98,12 +100,15 @@ public:
   {
     const auto deadline = clock::now() + timeout_;
     asio_wheel::wheel_timer pause(context_);
+    std::optional<redis::failure> reason;
     while (true) {
       try {
         co_await f(queue_, deadline);
         co_return;
       } catch (const redis::failure& e) {
-        if (!e.will_pass() || clock::now() + delay_(1) >= deadline) throw;
+        // That the time is over says less than why it took so long.
+        if (!reason || clock::now() < deadline) reason = e;
+        if (!e.will_pass() || clock::now() >= deadline) throw redis::failure(*reason);
       }
       pause.expires_after(delay_(3));
       co_await pause.async_wait(asio::use_awaitable);

@@ -105,6 +105,7 @@ asio::awaitable<std::vector<bool>> queue::finish(clock::time_point deadline, int
   for (const auto& o : outcomes) {
     w.push_back(o.key);
     w.push_back(fmt::to_string(o.fence));
+    w.push_back(fmt::to_string(o.due.count()));
     w.emplace_back(o.what);
     w.push_back(o.text);
     w.push_back(fmt::to_string(o.delay.count()));

@@ -46,6 +46,7 @@ struct job {
 struct outcome {
   std::string key;
   std::int64_t fence = 0;
+  milliseconds due{0};
   std::string_view what;  // "done", "failed" or "given back"
   std::string text;       // the result, or the reason
   milliseconds delay{0};  // of the next attempt

@@ -153,15 +153,15 @@ end
 return held
 )lua";
 
-/// most attempts, whether to keep results, {job, fence, outcome, text, delay in ms}...
+/// most attempts, whether to keep results, {job, fence, due, outcome, text, delay in ms}...
 ///   -> {whether it was still theirs}...
 ///
 /// The fence is compared and the result written in one step: a result is there exactly once.
 inline constexpr std::string_view finish_script = R"lua(
 local most, keep = tonumber(ARGV[1]), ARGV[2] == '1'
 local held = {}
-for i = 3, #ARGV, 5 do
-  local job, number, outcome, text, delay = unpack(ARGV, i, i + 4)
+for i = 3, #ARGV, 6 do
+  local job, number, at, outcome, text, delay = unpack(ARGV, i, i + 5)
   local ours = redis.call('HGET', fences, job) == number
   held[#held + 1] = ours and 1 or 0
   if not ours then
@@ -175,7 +175,7 @@ for i = 3, #ARGV, 5 do
   else
     if keep then
       redis.call('RPUSH', results, cjson.encode({
-        job = job, fence = tonumber(number), finished = now, result = text}))
+        job = job, fence = tonumber(number), due = tonumber(at), finished = now, result = text}))
     end
     local every = redis.call('HGET', periods, job)
     if every then

@@ -222,7 +222,7 @@ void worker::begin(job j, clock::time_point held_until)
 /// The handler, whatever it throws.
 asio::awaitable<outcome> worker::attempt(const job& j)
 {
-  outcome o{j.key, j.fence, "done", {}, {}};
+  outcome o{j.key, j.fence, j.due, "done", {}, {}};
   try {
     o.text = co_await handler_(j);
   } catch (const std::exception& e) {
@@ -237,7 +237,7 @@ asio::awaitable<outcome> worker::attempt(const job& j)
 asio::awaitable<outcome> worker::work_on(held_job& h)
 {
   using namespace asio::experimental::awaitable_operators;
-  outcome o{h.what.key, h.what.fence, "given back", {}, {}};
+  outcome o{h.what.key, h.what.fence, h.what.due, "given back", {}, {}};
   auto first = co_await (attempt(h.what) || lease_ends(h));
   if (first.index() == 0) o = std::get<0>(std::move(first));
   co_return o;
