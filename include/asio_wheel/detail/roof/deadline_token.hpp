@@ -5,6 +5,7 @@
 #include <asio_wheel/detail/roof/default_token.hpp>
 #include <asio_wheel/detail/roof/limited_operation.hpp>
 #include <asio_wheel/detail/service/deadline_wait.hpp>
+#include <asio_wheel/detail/service/operation_guard.hpp>
 #include <asio_wheel/use_wheel.hpp>
 #include <asio_wheel/wheel_timer_service.hpp>
 
@@ -12,6 +13,7 @@
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/cancellation_type.hpp>
 #include <boost/asio/deferred.hpp>
+#include <boost/smart_ptr/intrusive_ptr.hpp>
 
 #include <concepts>
 #include <type_traits>
@@ -19,7 +21,9 @@
 
 namespace asio_wheel::detail {
 
-/// When an operation is to be cancelled, and how. `Time` is a duration or a time_point.
+using guard_ptr = boost::intrusive_ptr<operation_guard>;
+
+/// When an operation is to be cancelled, and how. `Time` is a duration, a time_point or a guard.
 template <class Time>
 struct deadline_terms {
   Time when;
@@ -162,18 +166,28 @@ private:
     using operation =
       limited_operation<std::decay_t<Handler>, std::decay_t<decltype(fallback)>, Signatures...>;
 
-    wheel_core& c = detail::core_of(wheel_for(handler));
-    const tick when = deadline_wait::prepare(c, terms.when);
+    auto&& where = prepare(handler);
     operation& op =
-      operation::make(std::forward<Handler>(handler), fallback, c, when, terms.type, Report);
+      operation::make(std::forward<Handler>(handler), fallback, where, terms.type, Report);
     try {
       // Gone by the time of the catch, so that the operation is known not to go on.
       std::forward<I>(i)(deadline_handler<operation>(op), std::forward<Args>(args)...);
     } catch (...) {
-      op.initiated(when);
+      op.initiated(where);
       throw;
     }
-    op.initiated(when);
+    op.initiated(where);
+  }
+
+  template <class Handler>
+  [[nodiscard]] decltype(auto) prepare([[maybe_unused]] const Handler& handler) const
+  {
+    if constexpr (std::is_same_v<Time, guard_ptr>) {
+      terms.when->prepare();
+      return *terms.when;
+    } else {
+      return deadline_wait::prepare(detail::core_of(wheel_for(handler)), terms.when);
+    }
   }
 
   template <class Handler>

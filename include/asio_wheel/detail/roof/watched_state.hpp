@@ -15,7 +15,7 @@ public:
   watched_state(wheel_core& c, duration timeout);
   watched_state(watched_state&& other) noexcept;
   watched_state& operator=(watched_state&& other) noexcept;
-  ~watched_state() { cancel(); }
+  ~watched_state() { retire(); }
 
   void touch() noexcept;
 

@@ -7,6 +7,7 @@
 #include <asio_wheel/detail/service/core.hpp>
 #include <asio_wheel/detail/service/embedded_signal.hpp>
 #include <asio_wheel/detail/service/op_memory.hpp>
+#include <asio_wheel/detail/service/operation_guard.hpp>
 #include <asio_wheel/detail/service/wait_op.hpp>
 #include <asio_wheel/detail/service/wheel_clock.hpp>
 
@@ -28,8 +29,16 @@ enum class deadline_report : std::uint8_t {
 /// Throws std::logic_error: where to keep a deadline cannot be told.
 [[noreturn]] ASIO_WHEEL_EXPORT void fail_without_wheel();
 
-/// Tells the driver, when it goes, that there may be nothing to wake up for: behind the handler of
-/// an operation that has ended, for by then the next operation has often started, and there is.
+/// Where the deadline of an operation is filed once that has been initiated; with a guard, that is
+/// the `operation_guard`.
+struct deadline_filing {
+  wheel_core& core;
+  tick when;
+};
+
+/// Tells the driver, when it goes, that there may be nothing to wake up for, and a guard that there
+/// may be nothing to guard: behind the handler of an operation that has ended, for by then the next
+/// operation has often started, and there is.
 class driver_notice {
 public:
   driver_notice() = default;
@@ -38,12 +47,15 @@ public:
   ~driver_notice()
   {
     if (home_ && home_->has_unneeded()) wheel_core::tell_driver(*home_);
+    if (guard_) guard_->rest();
   }
 
   void set(home& h) noexcept { home_ = &h; }
+  void set(boost::intrusive_ptr<operation_guard> g) noexcept { guard_ = std::move(g); }
 
 private:
   home* home_ = nullptr;
+  boost::intrusive_ptr<operation_guard> guard_;
 };
 
 /// Base of the state of an operation with a deadline.
@@ -65,10 +77,10 @@ private:
 /// The lock of the wait's home guards all that is private here.
 class ASIO_WHEEL_EXPORT deadline_wait : public linked<wait_op> {
 public:
-  /// Makes sure of a wake-up, and returns what the deadline is to be filed under. Throw what
-  /// posting throws.
-  [[nodiscard]] static tick prepare(wheel_core& c, duration delay);
-  [[nodiscard]] static tick prepare(wheel_core& c, time_point deadline);
+  /// Make sure of a wake-up, and return where the deadline is to be filed. Throw what posting
+  /// throws.
+  [[nodiscard]] static deadline_filing prepare(wheel_core& c, duration delay);
+  [[nodiscard]] static deadline_filing prepare(wheel_core& c, time_point deadline);
 
   /// What the operation proper listens to.
   [[nodiscard]] embedded_signal& signal() noexcept { return signal_; }
@@ -91,11 +103,12 @@ protected:
   /// The deadline on its way to the handler's executor.
   class flight;
 
-  deadline_wait(end_fn f, wheel_core& c, tick when, terms t, bool foreign) noexcept;
+  deadline_wait(end_fn f, const deadline_filing& where, terms t, bool foreign) noexcept;
+  deadline_wait(end_fn f, operation_guard& guard, terms t, bool foreign) noexcept;
   ~deadline_wait();
 
   [[nodiscard]] wheel_core& core() const noexcept { return home_->core(); }
-  [[nodiscard]] asio::cancellation_type_t type() const noexcept { return terms_.type; }
+  [[nodiscard]] asio::cancellation_type_t type() const noexcept { return type_; }
 
   /// Ties the state to the link in the slot of its handler.
   void tie(slot_link& link) noexcept
@@ -108,7 +121,10 @@ protected:
   /// state is now the caller's, as with release().
   ///
   /// A deadline that is refused fires at once, as one: so does one there is no memory for.
-  [[nodiscard, gnu::flatten]] bool start(tick when) noexcept;
+  [[nodiscard, gnu::flatten]] bool start(const deadline_filing& where) noexcept;
+
+  /// The same for one that is guarded.
+  [[nodiscard, gnu::flatten]] bool start(operation_guard& guard) noexcept;
 
   /// The operation has ended: takes the deadline out. Whether that leaves the state to the caller.
   [[nodiscard]] bool end_operation(driver_notice& later) noexcept { return leave(false, later); }
@@ -120,7 +136,8 @@ protected:
   /// so that there is anything to cancel.
   [[nodiscard]] bool begin_firing(wait_outcome outcome) noexcept;
 
-  /// For one that is to be sent (wait_op::end): decides here and now how it ends.
+  /// For one that is to be sent (wait_op::end): decides here and now how it ends. Undecided if its
+  /// guard has taken it back: then it is the caller's no more.
   [[nodiscard]] wait_outcome begin_here(time_point taken_up) noexcept;
 
   /// Sends it: `post(flight*)` posts a function that calls flight::arrive() or flight::drop() once.
@@ -136,14 +153,17 @@ protected:
 
 private:
   [[nodiscard, gnu::flatten]] bool leave(bool for_good, driver_notice& later) noexcept;
-  [[nodiscard]] wait_outcome begin(time_point taken_up) noexcept;
+  [[nodiscard]] bool end_first() noexcept;
+  [[nodiscard]] wait_outcome begin(time_point taken_up, tick& renewed) noexcept;
   void take_off(flight& f) noexcept;
   void set_sent() noexcept;
   void take_back() noexcept;
 
   home* const home_;
   flight* flight_ = nullptr;
-  const terms terms_;
+  boost::intrusive_ptr<operation_guard> guard_;  ///< until the operation ends; null if it has none
+  const asio::cancellation_type_t type_;
+  const deadline_report report_;
   bool ended_ = false;  ///< the last holder is to see to the rest
   error_code verdict_;
 
@@ -158,7 +178,7 @@ public:
   ~flight();
 
   /// On the handler's executor: the deadline, which has begun with `outcome`; nullptr if its
-  /// operation has ended.
+  /// operation has ended, or its guard has taken it back.
   [[nodiscard]] deadline_wait* arrive(wait_outcome& outcome) noexcept;
 
   static void* operator new(std::size_t size) { return allocate_op(size, alignof(flight)); }
