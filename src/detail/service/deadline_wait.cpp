@@ -43,29 +43,6 @@ deadline_wait::deadline_wait(end_fn f, const deadline_filing& where, terms t, bo
   if (where.when == never) where.core.keep_for(*this);
 }
 
-// Passed through begin_here() in any case, where the guard is asked.
-deadline_wait::deadline_wait(end_fn f, operation_guard& guard, terms t, bool) noexcept
-  : linked(f, true, true),
-    home_(&guard.at()),
-    guard_(&guard),
-    type_(t.type),
-    report_(t.report)
-{
-  holders_ = 1;
-}
-
-deadline_wait::~deadline_wait()
-{
-  if (keeps_core_) intrusive_ptr_release(&core());
-}
-
-boost::intrusive_ptr<wheel_core> deadline_wait::take_core() noexcept
-{
-  if (!keeps_core_) return {};
-  keeps_core_ = false;
-  return {&core(), false};
-}
-
 /// For an operation that has ended while it was initiated. Whether the state is now the caller's.
 bool deadline_wait::end_first() noexcept
 {
@@ -74,16 +51,19 @@ bool deadline_wait::end_first() noexcept
   return true;
 }
 
-bool deadline_wait::start(operation_guard& guard) noexcept
+/// start(), with the lock taken.
+bool deadline_wait::start_first(operation_guard& guard) noexcept
 {
   tick filed = no_tick;
+  boost::intrusive_ptr<wheel_core> to_confirm;
   {
-    section s(*home_);
+    section s(*home_, std::adopt_lock);
     if (ended_) return !end_first();
     static_cast<void>(let_go());
     filed = guard.add(s, *this);
+    if (filed != no_tick) to_confirm = &core();
   }
-  if (filed != no_tick) guard.core().confirm(filed);
+  if (to_confirm) to_confirm->confirm(filed);
   return true;
 }
 

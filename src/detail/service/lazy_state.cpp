@@ -26,14 +26,13 @@ void lazy_state::hasten() noexcept
   if (g) g->hasten();
 }
 
-boost::intrusive_ptr<operation_guard> lazy_state::guard()
+boost::intrusive_ptr<operation_guard> lazy_state::make_guard()
 {
-  operation_guard* g = guard_.load(std::memory_order_acquire);
-  if (!g) {
-    boost::intrusive_ptr<operation_guard> made(new operation_guard(core(), *this));
-    if (guard_.compare_exchange_strong(g, made.get(), std::memory_order_acq_rel)) g = made.detach();
-  }
-  return g;
+  const boost::intrusive_ptr<operation_guard> made(new operation_guard(core(), *this));
+  operation_guard* other = nullptr;
+  if (!guard_.compare_exchange_strong(other, made.get(), std::memory_order_acq_rel)) return other;
+  intrusive_ptr_add_ref(made.get());
+  return made;
 }
 
 void lazy_state::retire() noexcept

@@ -41,8 +41,9 @@ bool operation_guard::is_over() const noexcept
   return deadline() <= core_->clock().now();
 }
 
-tick operation_guard::add_first(section& s, wait_op& deadline) noexcept
+tick operation_guard::add(section& s, wait_op& deadline) noexcept
 {
+  if (add_next(deadline)) return no_tick;
   // Without a context, the operation goes on unguarded.
   if (home_.is_closed()) return no_tick;
   if (!source_) {
@@ -110,7 +111,7 @@ bool operation_guard::take_out() noexcept
   return true;
 }
 
-void operation_guard::rest() noexcept
+void operation_guard::take_out_if_at_rest() noexcept
 {
   boost::intrusive_ptr<operation_guard> of_wheel;
   {

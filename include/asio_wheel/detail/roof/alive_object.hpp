@@ -69,15 +69,19 @@ public:
   ///   std::bad_alloc, and what posting to the wheel's context throws. Nothing is started then.
   [[nodiscard]] auto guard(asio::cancellation_type type = asio::cancellation_type::terminal)
   {
-    return guard_token{{state_.guard(), type, nullptr}};
+    return partial_guard_token{{state_.guard(), type, nullptr}};
   }
   template <class Token>
     requires(!std::convertible_to<Token, asio::cancellation_type>)
-  [[nodiscard]] auto guard(Token&& token) { return guard()(std::forward<Token>(token)); }
+  [[nodiscard]] auto guard(Token&& token)
+  {
+    return guard(asio::cancellation_type::terminal, std::forward<Token>(token));
+  }
   template <class Token>
   [[nodiscard]] auto guard(asio::cancellation_type type, Token&& token)
   {
-    return guard(type)(std::forward<Token>(token));
+    return guard_token<std::decay_t<Token>>{std::forward<Token>(token),
+                                            {state_.guard(), type, nullptr}};
   }
 
   /// @cond
@@ -108,7 +112,9 @@ protected:
   /// @endcond
 
 private:
-  using guard_token = partial_deadline_token<guard_ptr, deadline_report::timed_out>;
+  using partial_guard_token = partial_deadline_token<guard_ptr, deadline_report::timed_out>;
+  template <class Token>
+  using guard_token = deadline_token<Token, guard_ptr, deadline_report::timed_out>;
 
   timer_executor<Executor> executor_;
 };

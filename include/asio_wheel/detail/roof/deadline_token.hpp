@@ -5,7 +5,6 @@
 #include <asio_wheel/detail/roof/default_token.hpp>
 #include <asio_wheel/detail/roof/limited_operation.hpp>
 #include <asio_wheel/detail/service/deadline_wait.hpp>
-#include <asio_wheel/detail/service/operation_guard.hpp>
 #include <asio_wheel/use_wheel.hpp>
 #include <asio_wheel/wheel_timer_service.hpp>
 
@@ -13,15 +12,12 @@
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/cancellation_type.hpp>
 #include <boost/asio/deferred.hpp>
-#include <boost/smart_ptr/intrusive_ptr.hpp>
 
 #include <concepts>
 #include <type_traits>
 #include <utility>
 
 namespace asio_wheel::detail {
-
-using guard_ptr = boost::intrusive_ptr<operation_guard>;
 
 /// When an operation is to be cancelled, and how. `Time` is a duration, a time_point or a guard.
 template <class Time>
@@ -149,24 +145,25 @@ struct initiate_with_deadline : initiation_base<Initiation> {
   template <class Handler, class... Args>
   void operator()(Handler&& handler, Args&&... args) &&
   {
-    launch(std::move(this->initiation), std::forward<Handler>(handler),
+    launch(std::move(this->initiation), std::move(terms.when), std::forward<Handler>(handler),
            std::forward<Args>(args)...);
   }
   template <class Handler, class... Args>
   void operator()(Handler&& handler, Args&&... args) const&
   {
-    launch(this->initiation, std::forward<Handler>(handler), std::forward<Args>(args)...);
+    launch(this->initiation, terms.when, std::forward<Handler>(handler),
+           std::forward<Args>(args)...);
   }
 
 private:
-  template <class I, class Handler, class... Args>
-  void launch(I&& i, Handler&& handler, Args&&... args) const
+  template <class I, class When, class Handler, class... Args>
+  void launch(I&& i, When&& when, Handler&& handler, Args&&... args) const
   {
     const auto& fallback = this->fallback();
     using operation =
       limited_operation<std::decay_t<Handler>, std::decay_t<decltype(fallback)>, Signatures...>;
 
-    auto&& where = prepare(handler);
+    auto where = prepare(std::forward<When>(when), handler);
     operation& op =
       operation::make(std::forward<Handler>(handler), fallback, where, terms.type, Report);
     try {
@@ -179,15 +176,13 @@ private:
     op.initiated(where);
   }
 
-  template <class Handler>
-  [[nodiscard]] decltype(auto) prepare([[maybe_unused]] const Handler& handler) const
+  template <class When, class Handler>
+  [[nodiscard]] auto prepare(When&& when, [[maybe_unused]] const Handler& handler) const
   {
-    if constexpr (std::is_same_v<Time, guard_ptr>) {
-      terms.when->prepare();
-      return *terms.when;
-    } else {
-      return deadline_wait::prepare(detail::core_of(wheel_for(handler)), terms.when);
-    }
+    if constexpr (std::is_same_v<Time, guard_ptr>)
+      return deadline_wait::prepare(std::forward<When>(when));
+    else
+      return deadline_wait::prepare(detail::core_of(wheel_for(handler)), when);
   }
 
   template <class Handler>

@@ -83,7 +83,6 @@ public:
     home_.take_back(op);
   }
 
-
   // As those of the shard, for the deadline of an operation that has left the list of its guard.
   inline void file_due(wait_op& op) noexcept;
   void abort(wait_op& op) noexcept

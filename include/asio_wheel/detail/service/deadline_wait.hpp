@@ -29,11 +29,18 @@ enum class deadline_report : std::uint8_t {
 /// Throws std::logic_error: where to keep a deadline cannot be told.
 [[noreturn]] ASIO_WHEEL_EXPORT void fail_without_wheel();
 
-/// Where the deadline of an operation is filed once that has been initiated; with a guard, that is
-/// the `operation_guard`.
+using guard_ptr = boost::intrusive_ptr<operation_guard>;
+
+/// Where the deadline of an operation is filed once that has been initiated.
 struct deadline_filing {
   wheel_core& core;
   tick when;
+};
+
+/// The same for one that is guarded. The operation takes over the count.
+struct guard_filing {
+  guard_ptr counted;
+  operation_guard& guard;
 };
 
 /// Tells the driver, when it goes, that there may be nothing to wake up for, and a guard that there
@@ -51,11 +58,11 @@ public:
   }
 
   void set(home& h) noexcept { home_ = &h; }
-  void set(boost::intrusive_ptr<operation_guard> g) noexcept { guard_ = std::move(g); }
+  void set(guard_ptr&& g) noexcept { guard_.swap(g); }
 
 private:
   home* home_ = nullptr;
-  boost::intrusive_ptr<operation_guard> guard_;
+  guard_ptr guard_;
 };
 
 /// Base of the state of an operation with a deadline.
@@ -81,6 +88,12 @@ public:
   /// throws.
   [[nodiscard]] static deadline_filing prepare(wheel_core& c, duration delay);
   [[nodiscard]] static deadline_filing prepare(wheel_core& c, time_point deadline);
+  [[nodiscard]] static guard_filing prepare(guard_ptr guard)
+  {
+    guard->prepare();
+    operation_guard& g = *guard;
+    return {std::move(guard), g};
+  }
 
   /// What the operation proper listens to.
   [[nodiscard]] embedded_signal& signal() noexcept { return signal_; }
@@ -104,8 +117,19 @@ protected:
   class flight;
 
   deadline_wait(end_fn f, const deadline_filing& where, terms t, bool foreign) noexcept;
-  deadline_wait(end_fn f, operation_guard& guard, terms t, bool foreign) noexcept;
-  ~deadline_wait();
+  deadline_wait(end_fn f, guard_filing& where, terms t, bool) noexcept
+    : linked(f, true, true),  // as if foreign: begins in begin_here(), where the guard is asked
+      home_(&where.guard.at()),
+      guard_(std::move(where.counted)),
+      type_(t.type),
+      report_(t.report)
+  {
+    holders_ = 1;  // the function that initiates the operation
+  }
+  ~deadline_wait()
+  {
+    if (keeps_core_) intrusive_ptr_release(&core());
+  }
 
   [[nodiscard]] wheel_core& core() const noexcept { return home_->core(); }
   [[nodiscard]] asio::cancellation_type_t type() const noexcept { return type_; }
@@ -124,10 +148,21 @@ protected:
   [[nodiscard, gnu::flatten]] bool start(const deadline_filing& where) noexcept;
 
   /// The same for one that is guarded.
-  [[nodiscard, gnu::flatten]] bool start(operation_guard& guard) noexcept;
+  [[nodiscard]] bool start(const guard_filing& where) noexcept
+  {
+    home& h = *home_;
+    h.lock();
+    if (ended_ || !where.guard.add_next(*this)) return start_first(where.guard);
+    static_cast<void>(let_go());
+    h.unlock();
+    return true;
+  }
 
   /// The operation has ended: takes the deadline out. Whether that leaves the state to the caller.
-  [[nodiscard]] bool end_operation(driver_notice& later) noexcept { return leave(false, later); }
+  [[nodiscard]] bool end_operation(driver_notice& later) noexcept
+  {
+    return (guard_ && end_guarded(later)) || leave(false, later);
+  }
 
   /// The same once the result is in the state: if there are holders, they are to see to the rest.
   [[nodiscard]] bool leave_result(driver_notice& later) noexcept { return leave(true, later); }
@@ -149,11 +184,33 @@ protected:
   [[nodiscard]] const error_code& verdict() const noexcept { return verdict_; }
 
   /// Keeps the core while the state is being freed.
-  [[nodiscard]] boost::intrusive_ptr<wheel_core> take_core() noexcept;
+  [[nodiscard]] boost::intrusive_ptr<wheel_core> take_core() noexcept
+  {
+    if (!keeps_core_) return {};
+    keeps_core_ = false;
+    return {&core(), false};
+  }
 
 private:
   [[nodiscard, gnu::flatten]] bool leave(bool for_good, driver_notice& later) noexcept;
   [[nodiscard]] bool end_first() noexcept;
+  [[nodiscard]] bool start_first(operation_guard& guard) noexcept;
+
+  /// end_operation() for one that is guarded and has no holder: no more than that. Whether it is.
+  [[nodiscard]] bool end_guarded(driver_notice& later) noexcept
+  {
+    home& h = *home_;
+    h.lock();
+    const bool alone = shard::is_guarded(*this) && holders_ == 0;
+    if (alone) {
+      wait_list::erase(*this);
+      shard::let_go(*this);
+      if (linked_) shard::cut_link(*this);
+      later.set(std::move(guard_));
+    }
+    h.unlock();
+    return alone;
+  }
   [[nodiscard]] wait_outcome begin(time_point taken_up, tick& renewed) noexcept;
   void take_off(flight& f) noexcept;
   void set_sent() noexcept;
@@ -161,7 +218,7 @@ private:
 
   home* const home_;
   flight* flight_ = nullptr;
-  boost::intrusive_ptr<operation_guard> guard_;  ///< until the operation ends; null if it has none
+  guard_ptr guard_;  ///< until the operation ends; null if it has none
   const asio::cancellation_type_t type_;
   const deadline_report report_;
   bool ended_ = false;  ///< the last holder is to see to the rest

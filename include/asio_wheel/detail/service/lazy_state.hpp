@@ -35,7 +35,11 @@ public:
 
   /// What guards operations with this deadline, made when it is first asked for. Throws
   /// std::bad_alloc.
-  [[nodiscard]] boost::intrusive_ptr<operation_guard> guard();
+  [[nodiscard]] boost::intrusive_ptr<operation_guard> guard()
+  {
+    operation_guard* const g = guard_.load(std::memory_order_acquire);
+    return g ? g : make_guard();
+  }
 
 protected:
   explicit lazy_state(wheel_core& c) noexcept : timer_state(c) {}
@@ -62,6 +66,7 @@ protected:
   void hasten() noexcept;
 
 private:
+  [[nodiscard]] boost::intrusive_ptr<operation_guard> make_guard();
   void adopt_waits() noexcept;
   void take_guard(lazy_state& other) noexcept;
   [[nodiscard]] tick present_tick() const noexcept { return core().clock().tick_for(deadline()); }

@@ -56,11 +56,15 @@ public:
   }
 
   /// Guards the deadline of an operation. Returns a tick to be confirmed, or no_tick.
-  [[nodiscard]] tick add(section& s, wait_op& deadline) noexcept
+  [[nodiscard]] tick add(section& s, wait_op& deadline) noexcept;
+
+  /// The same if the wait is filed, so that there is no more to it. Whether it was. Requires the
+  /// lock.
+  [[nodiscard]] bool add_next(wait_op& deadline) noexcept
   {
-    if (!filed_.load(std::memory_order_relaxed)) return add_first(s, deadline);
+    if (!filed_.load(std::memory_order_relaxed)) return false;
     shard::guard(deadline, guarded_);
-    return no_tick;
+    return true;
   }
 
   /// The same for one that is due and about to begin, if the deadline has been put off. Whether it
@@ -72,7 +76,13 @@ public:
 
   /// Takes the wait out of the wheel, if there is nothing to guard. To be called behind the handler
   /// of an operation that has ended.
-  void rest() noexcept;
+  void rest() noexcept
+  {
+    home_.lock();
+    const bool at_rest = guarded_.empty();
+    home_.unlock();
+    if (at_rest) take_out_if_at_rest();
+  }
 
   /// `source` takes the place of the deadline there was so far.
   void move_to(const moving_deadline& source) noexcept;
@@ -80,7 +90,10 @@ public:
   /// The deadline goes away: cancels the operations, and those that are still to come.
   void close() noexcept;
 
-  static void* operator new(std::size_t size) { return allocate_op(size, alignof(operation_guard)); }
+  static void* operator new(std::size_t size)
+  {
+    return allocate_op(size, alignof(operation_guard));
+  }
   static void operator delete(void* p, std::size_t size) noexcept
   {
     deallocate_op(p, size, alignof(operation_guard));
@@ -94,7 +107,7 @@ private:
 
   [[gnu::noinline]] void prepare_wake();
   [[nodiscard, gnu::noinline]] bool is_over() const noexcept;
-  [[nodiscard, gnu::noinline]] tick add_first(section& s, wait_op& deadline) noexcept;
+  void take_out_if_at_rest() noexcept;
   [[nodiscard]] bool take_out() noexcept;
 
   const boost::intrusive_ptr<wheel_core> core_;

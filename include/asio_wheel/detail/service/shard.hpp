@@ -54,6 +54,11 @@ public:
   void abort(wait_op& op) noexcept;
   static void let_go(wait_op& op) noexcept { set_state(op, wait_state::none); }
 
+  [[nodiscard]] static bool is_guarded(const wait_op& op) noexcept
+  {
+    return state_of(op) == wait_state::guarded;
+  }
+
   /// Whether a wait that was filed has not begun yet.
   [[nodiscard]] static bool is_reachable(const wait_op& op) noexcept
   {
