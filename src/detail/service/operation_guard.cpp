@@ -16,7 +16,12 @@ operation_guard::operation_guard(wheel_core& c, const moving_deadline& source)
 
 time_point operation_guard::deadline() const noexcept
 {
-  return source_ ? source_->guarded_until() : time_point::min();
+  if (!source_) return time_point::min();
+  time_point t;
+  // Whoever brings it forward in between looks at the answer, or is heard here.
+  do answer_ = t = source_->guarded_until();
+  while (source_->guarded_until() < t);
+  return t;
 }
 
 wait_outcome operation_guard::expire(time_point) noexcept
@@ -44,18 +49,14 @@ bool operation_guard::is_over() const noexcept
 tick operation_guard::add(section& s, wait_op& deadline) noexcept
 {
   if (add_next(deadline)) return no_tick;
-  // Without a context, the operation goes on unguarded.
-  if (home_.is_closed()) return no_tick;
-  if (!source_) {
-    s.abort(deadline);
-    return no_tick;
-  }
+  // Without a context or a deadline, the operation goes on unguarded.
+  if (home_.is_closed() || !source_) return no_tick;
   const tick when = core_->clock().tick_for(this->deadline());
   try {
     const bool filed = core_->file(s, *this, when);
     // One that was refused ends as such, and the operations with it.
     intrusive_ptr_add_ref(this);
-    filed_.store(true, std::memory_order_relaxed);
+    filed_ = true;
     shard::guard(deadline, guarded_);
     return filed ? when : no_tick;
   } catch (...) {
@@ -67,7 +68,11 @@ tick operation_guard::add(section& s, wait_op& deadline) noexcept
 
 bool operation_guard::take_back(wait_op& deadline, tick& renewed) noexcept
 {
-  if (!source_ || home_.is_closed() || !home_.is_to_expire(deadline)) return false;
+  if (!source_) {
+    if (home_.drop_deadline(deadline)) core_->count_ended(1);
+    return true;
+  }
+  if (home_.is_closed() || !home_.is_to_expire(deadline)) return false;
   const wheel_clock& clock = core_->clock();
   const time_point until = this->deadline();
   if (until <= clock.now()) return false;
@@ -80,7 +85,7 @@ bool operation_guard::take_back(wait_op& deadline, tick& renewed) noexcept
     }
     core_->count_started(1);
     intrusive_ptr_add_ref(this);
-    filed_.store(true, std::memory_order_relaxed);
+    filed_ = true;
     renewed = when;
   }
   if (home_.drop_deadline(deadline)) core_->count_ended(1);
@@ -107,7 +112,7 @@ bool operation_guard::take_out() noexcept
 {
   if (!filed_.load(std::memory_order_relaxed) || !shard::is_reachable(*this)) return false;
   if (home_.drop_deadline(*this)) core_->count_ended(1);
-  filed_.store(false, std::memory_order_relaxed);
+  filed_ = false;
   return true;
 }
 
@@ -132,9 +137,9 @@ void operation_guard::close() noexcept
 {
   boost::intrusive_ptr<operation_guard> of_wheel;
   {
-    section s(home_);
+    const std::lock_guard lock(home_);
     source_ = nullptr;
-    while (wait_op* const op = guarded_.pop_front()) s.abort(*op);
+    while (wait_op* const op = guarded_.pop_front()) shard::let_go(*op);
     if (take_out()) of_wheel.reset(this, false);
   }
   if (home_.has_unneeded()) wheel_core::tell_driver(home_);
@@ -145,7 +150,7 @@ void operation_guard::do_end(wait_op& base, home&, wait_outcome outcome, time_po
   auto& self = static_cast<operation_guard&>(base);
   const boost::intrusive_ptr<operation_guard> of_wheel(&self, false);
   section s(self.home_);
-  self.filed_.store(false, std::memory_order_relaxed);
+  self.filed_ = false;
   while (wait_op* const op = self.guarded_.pop_front()) {
     switch (outcome) {
       case wait_outcome::expired: s.file_due(*op); break;

@@ -48,9 +48,11 @@ public:
   /// in any order.
   ///
   /// An operation that completes first, or in spite of the cancellation, keeps its result. One that
-  /// is started when the time is over is cancelled at once, as if posted. When this object is
-  /// destroyed or assigned to, its guarded operations are cancelled, with operation_aborted; with a
-  /// move they go along.
+  /// is started when the time is over is cancelled at once, as if posted. With a move, the guarded
+  /// operations go along. When this object is destroyed or assigned to, they go on, and nobody
+  /// cancels them any more: so a session may be destroyed with its socket and its watchdog, in any
+  /// order. While the watchdog is there, a socket has to stay where it is until its operations have
+  /// completed, as with all of Asio's per-operation cancellation; to close it ends them.
   ///
   /// `guard([type] [, token])`
   ///

@@ -45,7 +45,7 @@ protected:
   explicit lazy_state(wheel_core& c) noexcept : timer_state(c) {}
   ~lazy_state() = default;
 
-  /// Cancels what is pending and what is guarded. To be called by the destructor.
+  /// Cancels what is pending, and guards nothing any more. To be called by the destructor.
   void retire() noexcept;
 
   /// Cancels what is pending and takes over the waits of `other`, and with `take()` what their

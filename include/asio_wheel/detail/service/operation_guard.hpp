@@ -25,8 +25,10 @@ namespace asio_wheel::detail {
 /// into the list if the deadline was put off meanwhile.
 ///
 /// Counted: by whoever owns the deadline, by each operation until it ends, by tokens, and by the
-/// wheel while the wait is filed. So operations and owner may go in any order. When the owner goes,
-/// its operations are cancelled; when the context goes, they are guarded no more.
+/// wheel while the wait is filed. So operations and owner may go in any order. When the owner or
+/// the context goes, the operations go on unguarded, even those that were about to be cancelled:
+/// often the socket goes with the owner, and Asio does not allow to cancel an operation of a socket
+/// that is gone.
 ///
 /// The lock of `at()` guards everything here.
 class ASIO_WHEEL_EXPORT operation_guard final
@@ -55,6 +57,23 @@ public:
     return !filed_.load(std::memory_order_relaxed) && is_over();
   }
 
+  /// Whether there are operations.
+  [[nodiscard]] bool is_busy() const noexcept
+  {
+    if (!filed_.load(std::memory_order_relaxed)) return false;
+    home_.lock();
+    const bool busy = !guarded_.empty();
+    home_.unlock();
+    return busy;
+  }
+
+  /// Whether the wait may be filed for later than `deadline`, which has just been stored, in a
+  /// total order: then the wheel learns of it by hasten() only.
+  [[nodiscard]] bool is_filed_after(time_point deadline) const noexcept
+  {
+    return deadline < answer_.load();
+  }
+
   /// Guards the deadline of an operation. Returns a tick to be confirmed, or no_tick.
   [[nodiscard]] tick add(section& s, wait_op& deadline) noexcept;
 
@@ -67,8 +86,8 @@ public:
     return true;
   }
 
-  /// The same for one that is due and about to begin, if the deadline has been put off. Whether it
-  /// has. Requires the lock.
+  /// The same for one that is due and about to begin, if the deadline has been put off or is gone.
+  /// Whether it has. Requires the lock.
   [[nodiscard]] bool take_back(wait_op& deadline, tick& renewed) noexcept;
 
   /// The deadline was brought forward.
@@ -87,7 +106,7 @@ public:
   /// `source` takes the place of the deadline there was so far.
   void move_to(const moving_deadline& source) noexcept;
 
-  /// The deadline goes away: cancels the operations, and those that are still to come.
+  /// The deadline goes away. What was started under it goes on, and so does what still will be.
   void close() noexcept;
 
   static void* operator new(std::size_t size)
@@ -114,6 +133,7 @@ private:
   home& home_;
   const moving_deadline* source_;   ///< null: it is gone
   std::atomic<bool> filed_{false};  ///< the wait has yet to end. Read without the lock for hints
+  mutable std::atomic<time_point> answer_{time_point::max()};  ///< what the wheel was told last
   wait_list guarded_;
 };
 
