@@ -80,7 +80,7 @@ watched_state::watched_state(wheel_core& c, const idle_window& w)
 
 watched_state::~watched_state()
 {
-  cancel();
+  retire();
   window_.reset();
 }
 
@@ -92,7 +92,7 @@ watched_state::watched_state(watched_state&& other) noexcept : lazy_state(other.
 watched_state& watched_state::operator=(watched_state&& other) noexcept
 {
   if (this == &other) return *this;
-  cancel();
+  retire();
   window_.reset();
   std::unique_lock<spin_lock> hush;
   if (other.window_) hush = other.core().pressure_on().hush();

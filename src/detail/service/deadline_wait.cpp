@@ -18,38 +18,48 @@ void fail_without_wheel()
     "cancel_after(5s, bind_executor(ex, token))");
 }
 
-deadline_wait::deadline_wait(end_fn f, wheel_core& c, tick when, terms t, bool foreign) noexcept
+deadline_wait::deadline_wait(end_fn f, const deadline_filing& where, terms t, bool foreign) noexcept
   : linked(f, foreign, true),
-    home_(&c.local()),
-    terms_(t)
+    home_(&where.core.local()),
+    type_(t.type),
+    report_(t.report)
 {
   holders_ = 1;  // the function that initiates the operation
-  if (when == never) c.keep_for(*this);
+  if (where.when == never) where.core.keep_for(*this);
 }
 
-deadline_wait::~deadline_wait()
+/// For an operation that has ended while it was initiated. Whether the state is now the caller's.
+bool deadline_wait::end_first() noexcept
 {
-  if (keeps_core_) intrusive_ptr_release(&core());
+  if (!let_go()) return false;
+  shard::cut_link(*this);
+  return true;
 }
 
-boost::intrusive_ptr<wheel_core> deadline_wait::take_core() noexcept
+/// start(), with the lock taken.
+bool deadline_wait::start_first(operation_guard& guard) noexcept
 {
-  if (!keeps_core_) return {};
-  keeps_core_ = false;
-  return {&core(), false};
+  tick filed = no_tick;
+  boost::intrusive_ptr<wheel_core> to_confirm;
+  {
+    section s(*home_, std::adopt_lock);
+    if (ended_) return !end_first();
+    static_cast<void>(let_go());
+    filed = guard.add(s, *this);
+    if (filed != no_tick) to_confirm = &core();
+  }
+  if (to_confirm) to_confirm->wake_at(filed);
+  return true;
 }
 
-bool deadline_wait::start(tick when) noexcept
+bool deadline_wait::start(const deadline_filing& where) noexcept
 {
+  const tick when = where.when;
   if (when == never) return !release();
-  wheel_core& c = core();
+  wheel_core& c = where.core;
   {
     section s(*home_);
-    if (ended_) {
-      if (!let_go()) return true;
-      shard::cut_link(*this);
-      return false;
-    }
+    if (ended_) return !end_first();
     static_cast<void>(let_go());
     if (home_->is_closed()) {
       c.keep_for(*this);
@@ -91,6 +101,7 @@ bool deadline_wait::leave(bool for_good, driver_notice& later) noexcept
         to_tell = &core();
     }
     if (flight_) take_off(*flight_);
+    if (guard_) later.set(std::move(guard_));
     alone = holders_ == 0;
     if (alone) {
       shard::cut_link(*this);
@@ -129,23 +140,31 @@ bool deadline_wait::begin_firing(wait_outcome outcome) noexcept
   if (ended_) return false;
   if (outcome == wait_outcome::rejected)
     verdict_ = wheel_errc::too_many_pending;
-  else if (outcome == wait_outcome::expired && terms_.report == deadline_report::timed_out)
+  else if (outcome == wait_outcome::expired && report_ == deadline_report::timed_out)
     verdict_ = asio::error::timed_out;
   return true;
 }
 
 wait_outcome deadline_wait::begin_here(time_point taken_up) noexcept
 {
-  const std::lock_guard lock(*home_);
-  sending_ = false;
-  return begin(taken_up);
+  tick renewed = no_tick;
+  wait_outcome outcome{};
+  boost::intrusive_ptr<wheel_core> to_confirm;
+  {
+    const std::lock_guard lock(*home_);
+    sending_ = false;
+    outcome = begin(taken_up, renewed);
+    if (renewed != no_tick) to_confirm = &core();
+  }
+  if (to_confirm) to_confirm->wake_at(renewed);
+  return outcome;
 }
 
 /// Requires the lock.
-wait_outcome deadline_wait::begin(time_point taken_up) noexcept
+wait_outcome deadline_wait::begin(time_point taken_up, tick& renewed) noexcept
 {
-  tick never_renewed = no_tick;
-  const wait_outcome outcome = home_->begin(*this, taken_up, never_renewed);
+  if (guard_ && guard_->take_back(*this, renewed)) return wait_outcome::undecided;
+  const wait_outcome outcome = home_->begin(*this, taken_up, renewed);
   if (outcome == wait_outcome::expired) core().count_ended(1);
   return outcome;
 }
@@ -192,12 +211,17 @@ deadline_wait::flight::~flight()
 
 deadline_wait* deadline_wait::flight::arrive(wait_outcome& outcome) noexcept
 {
-  const std::lock_guard lock(*home_);
-  deadline_wait* const op = std::exchange(passenger_, nullptr);
-  if (!op) return nullptr;
-  op->flight_ = nullptr;
-  outcome = op->begin(taken_up_);
-  return op;
+  tick renewed = no_tick;
+  deadline_wait* op = nullptr;
+  {
+    const std::lock_guard lock(*home_);
+    op = std::exchange(passenger_, nullptr);
+    if (!op) return nullptr;
+    op->flight_ = nullptr;
+    outcome = op->begin(taken_up_, renewed);
+  }
+  if (renewed != no_tick) core_->wake_at(renewed);
+  return outcome != wait_outcome::undecided ? op : nullptr;
 }
 
 }  // namespace asio_wheel::detail

@@ -13,6 +13,7 @@ void lazy_state::hasten() noexcept
 {
   // This object may be gone when the section ends, and so may the waits; the context may not.
   wheel_core& c = core();
+  const boost::intrusive_ptr<operation_guard> g(guard_.load(std::memory_order_acquire));
   tick when;
   {
     const section s(*this);
@@ -21,6 +22,30 @@ void lazy_state::hasten() noexcept
     waits().for_each([&](timer_wait_op& op) { s.at().hasten(op, when); });
   }
   c.wake_at(when);
+  if (g) g->hasten();
+}
+
+boost::intrusive_ptr<operation_guard> lazy_state::make_guard()
+{
+  const boost::intrusive_ptr<operation_guard> made(new operation_guard(core(), *this));
+  operation_guard* other = nullptr;
+  if (!guard_.compare_exchange_strong(other, made.get(), std::memory_order_acq_rel)) return other;
+  intrusive_ptr_add_ref(made.get());
+  return made;
+}
+
+void lazy_state::retire() noexcept
+{
+  cancel();
+  const boost::intrusive_ptr<operation_guard> g(guard_.exchange(nullptr), false);
+  if (g) g->close();
+}
+
+void lazy_state::take_guard(lazy_state& other) noexcept
+{
+  operation_guard* const g = other.guard_.exchange(nullptr);
+  if (g) g->move_to(*this);
+  guard_ = g;
 }
 
 void lazy_state::adopt_waits() noexcept

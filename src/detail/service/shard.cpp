@@ -26,15 +26,33 @@ shard::shard(wheel_geometry geometry, const wheel_clock& clock)
 void shard::file(wait_op& op, tick when, home& h)
 {
   insert(op, when);
-  ++started_;
+  stamp(op);
 
+  if (op.linked_) link_of(op).connect(h, op);
+  ASIO_WHEEL_PROBE(start, &op, op.end_, when);
+}
+
+/// Counts a start, and says when it was.
+void shard::stamp(wait_op& op) noexcept
+{
+  ++started_;
   // A Lamport clock: later than this shard's previous start and than this thread's. So the waits
   // that a thread starts carry growing stamps, whichever shards they go to.
   stamp_ = this_thread_stamp = std::max(stamp_, this_thread_stamp) + 1;
   op.stamp_ = stamp_ & ((std::uint64_t{1} << 46) - 1);
+}
 
-  if (op.linked_) link_of(op).connect(h, op);
-  ASIO_WHEEL_PROBE(start, &op, op.end_, when);
+void shard::file_due(wait_op& op) noexcept
+{
+  stamp(op);
+  set_state(op, wait_state::handed_back);
+  ended_.push_back(op);
+}
+
+void shard::abort(wait_op& op) noexcept
+{
+  set_state(op, wait_state::cancelled);
+  ended_.push_back(op);
 }
 
 void shard::insert(wait_op& op, tick when)
@@ -347,6 +365,10 @@ bool shard::drop_deadline(wait_op& op) noexcept
     case wait_state::filed: erase(op); break;
     case wait_state::due: op.leave_cell(); break;
     case wait_state::sent: break;
+    case wait_state::guarded:  // which nobody has counted
+      wait_list::erase(op);
+      set_state(op, wait_state::none);
+      return false;
     case wait_state::handed_back:
     case wait_state::cancelled:
     case wait_state::rejected:

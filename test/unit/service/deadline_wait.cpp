@@ -28,10 +28,10 @@ class operation : public deadline_wait {
 public:
   operation(context_with_wheel& c, duration delay,
             deadline_report report = deadline_report::timed_out)
-    : operation(core_of(c.wheel), core_of(c.wheel).tick_for(delay), report)
+    : operation({core_of(c.wheel), core_of(c.wheel).tick_for(delay)}, report)
   {}
 
-  [[nodiscard]] bool start() { return deadline_wait::start(when_); }
+  [[nodiscard]] bool start() { return deadline_wait::start(filing_); }
   [[nodiscard]] bool end()
   {
     driver_notice later;
@@ -50,14 +50,14 @@ public:
   std::optional<wait_outcome> outcome;  ///< what the wheel said
 
 private:
-  operation(wheel_core& c, tick when, deadline_report report)
+  operation(const deadline_filing& filing, deadline_report report)
     : deadline_wait([](wait_op& op, home&, wait_outcome o,
                        time_point) { static_cast<operation&>(op).outcome = o; },
-                    c, when, {asio::cancellation_type::terminal, report}, false),
-      when_(when)
+                    filing, {asio::cancellation_type::terminal, report}, false),
+      filing_(filing)
   {}
 
-  tick when_;
+  deadline_filing filing_;
 };
 
 struct open_link : slot_link {

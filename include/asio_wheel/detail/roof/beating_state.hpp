@@ -17,7 +17,7 @@ public:
   beating_state(wheel_core& c, const heartbeat_options& options);
   beating_state(beating_state&& other) noexcept;
   beating_state& operator=(beating_state&& other) noexcept;
-  ~beating_state() { cancel(); }
+  ~beating_state() { retire(); }
 
   void sent() noexcept;
   void received() noexcept;
@@ -26,6 +26,7 @@ public:
 private:
   [[nodiscard]] time_point deadline() const noexcept override;
   [[nodiscard]] wait_outcome expire(time_point now) noexcept override;
+  [[nodiscard]] time_point guarded_until() const noexcept override { return lost_at(); }
 
   [[nodiscard]] time_point lost_at() const noexcept;
 

@@ -22,7 +22,7 @@
 
 namespace asio_wheel::detail {
 
-/// When an operation is to be cancelled, and how. `Time` is a duration or a time_point.
+/// When an operation is to be cancelled, and how. `Time` is a duration, a time_point or a guard.
 template <class Time>
 struct deadline_terms {
   Time when;
@@ -148,35 +148,47 @@ struct initiate_with_deadline : initiation_base<Initiation> {
   template <class Handler, class... Args>
   void operator()(Handler&& handler, Args&&... args) &&
   {
-    launch(std::move(this->initiation), std::forward<Handler>(handler),
+    launch(std::move(this->initiation), std::move(terms.when), std::forward<Handler>(handler),
            std::forward<Args>(args)...);
   }
   template <class Handler, class... Args>
   void operator()(Handler&& handler, Args&&... args) const&
   {
-    launch(this->initiation, std::forward<Handler>(handler), std::forward<Args>(args)...);
+    launch(this->initiation, terms.when, std::forward<Handler>(handler),
+           std::forward<Args>(args)...);
   }
 
 private:
-  template <class I, class Handler, class... Args>
-  void launch(I&& i, Handler&& handler, Args&&... args) const
+  template <class I, class When, class Handler, class... Args>
+  void launch(I&& i, When&& when, Handler&& handler, Args&&... args) const
   {
     const auto& fallback = this->fallback();
     using operation =
       limited_operation<std::decay_t<Handler>, std::decay_t<decltype(fallback)>, Signatures...>;
 
-    wheel_core& c = detail::core_of(wheel_for(handler));
-    const tick when = c.tick_for(terms.when);
+    auto where = filing(std::forward<When>(when), handler);
     operation& op =
-      operation::make(std::forward<Handler>(handler), fallback, c, when, terms.type, Report);
+      operation::make(std::forward<Handler>(handler), fallback, where, terms.type, Report);
     try {
       // Gone by the time of the catch, so that the operation is known not to go on.
       std::forward<I>(i)(deadline_handler<operation>(op), std::forward<Args>(args)...);
     } catch (...) {
-      op.initiated(when);
+      op.initiated(where);
       throw;
     }
-    op.initiated(when);
+    op.initiated(where);
+  }
+
+  template <class When, class Handler>
+  [[nodiscard]] auto filing(When&& when, [[maybe_unused]] const Handler& handler) const
+  {
+    if constexpr (std::is_same_v<Time, guard_ptr>) {
+      operation_guard& guard = *when;
+      return guard_filing{std::forward<When>(when), guard};
+    } else {
+      wheel_core& c = detail::core_of(wheel_for(handler));
+      return deadline_filing{c, c.tick_for(when)};
+    }
   }
 
   template <class Handler>

@@ -32,13 +32,13 @@ public:
   using handler_type = Handler;
 
   /// Takes over the handler. Throws what its allocator and its move throw.
-  template <class H>
-  static limited_operation& make(H&& handler, const Fallback& fallback, wheel_core& c, tick when,
+  template <class H, class Where>
+  static limited_operation& make(H&& handler, const Fallback& fallback, Where& where,
                                  asio::cancellation_type_t type, deadline_report report)
   {
     owner memory(handler);
     auto* const op = ::new (memory.memory())
-      limited_operation(std::forward<H>(handler), fallback, c, when, terms{type, report});
+      limited_operation(std::forward<H>(handler), fallback, where, terms{type, report});
     memory.release();
     op->listen();
     return *op;
@@ -47,9 +47,10 @@ public:
   [[nodiscard]] const Handler& handler() const noexcept { return handler_; }
 
   /// To be called once the operation has been initiated, or could not be.
-  void initiated(tick when)
+  template <class Where>
+  void initiated(Where& where)
   {
-    if (!start(when)) finish_elsewhere();
+    if (!start(where)) finish_elsewhere();
   }
 
   /// The operation has completed.
@@ -134,9 +135,9 @@ private:
     }
   };
 
-  template <class H>
-  limited_operation(H&& handler, const Fallback& fallback, wheel_core& c, tick when, terms t)
-    : deadline_wait(&limited_operation::do_end, c, when, t, !runs_anywhere),
+  template <class H, class Where>
+  limited_operation(H&& handler, const Fallback& fallback, Where& where, terms t)
+    : deadline_wait(&limited_operation::do_end, where, t, !runs_anywhere),
       handler_(std::forward<H>(handler)),
       fallback_(to_fallback(fallback))
   {}
@@ -177,11 +178,14 @@ private:
   {
     if (outcome == wait_outcome::described) return describe_handler<Handler>(at);
     auto& self = static_cast<limited_operation&>(base);
-    if constexpr (!runs_anywhere) {
-      const executor_type ex = self.executor();
-      if (!is_native(ex, self.core().executor()))
-        return self.send(taken_up, [&ex](auto f) { asio::post(ex, errand(std::move(f))); });
+    if (outcome == wait_outcome::undecided) {
+      if constexpr (!runs_anywhere) {
+        const executor_type ex = self.executor();
+        if (!is_native(ex, self.core().executor()))
+          return self.send(taken_up, [&ex](auto f) { asio::post(ex, errand(std::move(f))); });
+      }
       outcome = self.begin_here(taken_up);
+      if (outcome == wait_outcome::undecided) return;
     }
     self.fire(outcome);
   }

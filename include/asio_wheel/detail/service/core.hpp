@@ -92,6 +92,14 @@ public:
     home_.take_back(op);
   }
 
+  // As those of the shard, for the deadline of an operation that has left the list of its guard.
+  inline void file_due(wait_op& op) noexcept;
+  void abort(wait_op& op) noexcept
+  {
+    unfinished_ = true;
+    home_.abort(op);
+  }
+
   /// Destroys a wait that was not filed. At most one in a section.
   void destroy(wait_op& op) noexcept
   {
@@ -192,6 +200,10 @@ public:
   {
     if (options_.max_pending != 0) pending_.fetch_sub(n, std::memory_order_relaxed);
   }
+  void count_started(std::size_t n) noexcept
+  {
+    if (options_.max_pending != 0) pending_.fetch_add(n, std::memory_order_relaxed);
+  }
 
   /// Sets the pressure, and tells those that follow it, in pieces.
   void set_pressure(double p) noexcept;
@@ -291,5 +303,12 @@ private:
 
   driver driver_;
 };
+
+inline void section::file_due(wait_op& op) noexcept
+{
+  unfinished_ = true;
+  home_.core().count_started(1);
+  home_.file_due(op);
+}
 
 }  // namespace asio_wheel::detail

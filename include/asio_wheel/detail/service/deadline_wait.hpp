@@ -7,6 +7,7 @@
 #include <asio_wheel/detail/service/core.hpp>
 #include <asio_wheel/detail/service/embedded_signal.hpp>
 #include <asio_wheel/detail/service/op_memory.hpp>
+#include <asio_wheel/detail/service/operation_guard.hpp>
 #include <asio_wheel/detail/service/wait_op.hpp>
 #include <asio_wheel/detail/service/wheel_clock.hpp>
 
@@ -28,8 +29,23 @@ enum class deadline_report : std::uint8_t {
 /// Throws std::logic_error: where to keep a deadline cannot be told.
 [[noreturn]] ASIO_WHEEL_EXPORT void fail_without_wheel();
 
-/// Tells the driver, when it goes, that there may be nothing to wake up for: behind the handler of
-/// an operation that has ended, for by then the next operation has often started, and there is.
+using guard_ptr = boost::intrusive_ptr<operation_guard>;
+
+/// Where the deadline of an operation is filed once that has been initiated.
+struct deadline_filing {
+  wheel_core& core;
+  tick when;
+};
+
+/// The same for one that is guarded. The operation takes over the count.
+struct guard_filing {
+  guard_ptr counted;
+  operation_guard& guard;
+};
+
+/// Tells the driver, when it goes, that there may be nothing to wake up for, and a guard that there
+/// may be nothing to guard: behind the handler of an operation that has ended, for by then the next
+/// operation has often started, and there is.
 class driver_notice {
 public:
   driver_notice() = default;
@@ -38,12 +54,15 @@ public:
   ~driver_notice()
   {
     if (home_ && home_->has_unneeded()) wheel_core::tell_driver(*home_);
+    if (guard_) guard_->rest();
   }
 
   void set(home& h) noexcept { home_ = &h; }
+  void set(guard_ptr&& g) noexcept { guard_.swap(g); }
 
 private:
   home* home_ = nullptr;
+  guard_ptr guard_;
 };
 
 /// Base of the state of an operation with a deadline.
@@ -86,11 +105,23 @@ protected:
   /// The deadline on its way to the handler's executor.
   class flight;
 
-  deadline_wait(end_fn f, wheel_core& c, tick when, terms t, bool foreign) noexcept;
-  ~deadline_wait();
+  deadline_wait(end_fn f, const deadline_filing& where, terms t, bool foreign) noexcept;
+  deadline_wait(end_fn f, guard_filing& where, terms t, bool) noexcept
+    : linked(f, true, true),  // as if foreign: begins in begin_here(), where the guard is asked
+      home_(&where.guard.at()),
+      guard_(std::move(where.counted)),
+      type_(t.type),
+      report_(t.report)
+  {
+    holders_ = 1;  // the function that initiates the operation
+  }
+  ~deadline_wait()
+  {
+    if (keeps_core_) intrusive_ptr_release(&core());
+  }
 
   [[nodiscard]] wheel_core& core() const noexcept { return home_->core(); }
-  [[nodiscard]] asio::cancellation_type_t type() const noexcept { return terms_.type; }
+  [[nodiscard]] asio::cancellation_type_t type() const noexcept { return type_; }
 
   /// Ties the state to the link in the slot of its handler.
   void tie(slot_link& link) noexcept
@@ -103,10 +134,24 @@ protected:
   /// state is now the caller's, as with release().
   ///
   /// A deadline that is refused fires at once, as one: so does one there is no memory for.
-  [[nodiscard, gnu::flatten]] bool start(tick when) noexcept;
+  [[nodiscard, gnu::flatten]] bool start(const deadline_filing& where) noexcept;
+
+  /// The same for one that is guarded.
+  [[nodiscard]] bool start(const guard_filing& where) noexcept
+  {
+    home& h = *home_;
+    h.lock();
+    if (ended_ || !where.guard.add_next(*this)) return start_first(where.guard);
+    static_cast<void>(let_go());
+    h.unlock();
+    return true;
+  }
 
   /// The operation has ended: takes the deadline out. Whether that leaves the state to the caller.
-  [[nodiscard]] bool end_operation(driver_notice& later) noexcept { return leave(false, later); }
+  [[nodiscard]] bool end_operation(driver_notice& later) noexcept
+  {
+    return (guard_ && end_guarded(later)) || leave(false, later);
+  }
 
   /// The same once the result is in the state: if there are holders, they are to see to the rest.
   [[nodiscard]] bool leave_result(driver_notice& later) noexcept { return leave(true, later); }
@@ -115,7 +160,8 @@ protected:
   /// so that there is anything to cancel.
   [[nodiscard]] bool begin_firing(wait_outcome outcome) noexcept;
 
-  /// For one that is to be sent (wait_op::end): decides here and now how it ends.
+  /// For one that is to be sent (wait_op::end): decides here and now how it ends. Undecided if its
+  /// guard has taken it back: then it is the caller's no more.
   [[nodiscard]] wait_outcome begin_here(time_point taken_up) noexcept;
 
   /// Sends it: `post(flight*)` posts a function that calls flight::arrive() or flight::drop() once.
@@ -127,18 +173,43 @@ protected:
   [[nodiscard]] const error_code& verdict() const noexcept { return verdict_; }
 
   /// Keeps the core while the state is being freed.
-  [[nodiscard]] boost::intrusive_ptr<wheel_core> take_core() noexcept;
+  [[nodiscard]] boost::intrusive_ptr<wheel_core> take_core() noexcept
+  {
+    if (!keeps_core_) return {};
+    keeps_core_ = false;
+    return {&core(), false};
+  }
 
 private:
   [[nodiscard, gnu::flatten]] bool leave(bool for_good, driver_notice& later) noexcept;
-  [[nodiscard]] wait_outcome begin(time_point taken_up) noexcept;
+  [[nodiscard]] bool end_first() noexcept;
+  [[nodiscard]] bool start_first(operation_guard& guard) noexcept;
+
+  /// end_operation() for one that is guarded and has no holder: no more than that. Whether it is.
+  [[nodiscard]] bool end_guarded(driver_notice& later) noexcept
+  {
+    home& h = *home_;
+    h.lock();
+    const bool alone = shard::is_guarded(*this) && holders_ == 0;
+    if (alone) {
+      wait_list::erase(*this);
+      shard::let_go(*this);
+      if (linked_) shard::cut_link(*this);
+      later.set(std::move(guard_));
+    }
+    h.unlock();
+    return alone;
+  }
+  [[nodiscard]] wait_outcome begin(time_point taken_up, tick& renewed) noexcept;
   void take_off(flight& f) noexcept;
   void set_sent() noexcept;
   void take_back() noexcept;
 
   home* const home_;
   flight* flight_ = nullptr;
-  const terms terms_;
+  guard_ptr guard_;  ///< until the operation ends; null if it has none
+  const asio::cancellation_type_t type_;
+  const deadline_report report_;
   bool ended_ = false;  ///< the last holder is to see to the rest
   error_code verdict_;
 
@@ -153,7 +224,7 @@ public:
   ~flight();
 
   /// On the handler's executor: the deadline, which has begun with `outcome`; nullptr if its
-  /// operation has ended.
+  /// operation has ended, or its guard has taken it back.
   [[nodiscard]] deadline_wait* arrive(wait_outcome& outcome) noexcept;
 
   static void* operator new(std::size_t size) { return allocate_op(size, alignof(flight)); }

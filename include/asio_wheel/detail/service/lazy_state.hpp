@@ -2,8 +2,13 @@
 #pragma once
 
 #include <asio_wheel/detail/ground/export.hpp>
+#include <asio_wheel/detail/service/operation_guard.hpp>
 #include <asio_wheel/detail/service/timer_waits.hpp>
 #include <asio_wheel/detail/service/wait_op.hpp>
+
+#include <boost/smart_ptr/intrusive_ptr.hpp>
+
+#include <atomic>
 
 namespace asio_wheel::detail {
 
@@ -17,7 +22,7 @@ namespace asio_wheel::detail {
 /// handler is about to begin, so that what was put off in between does not expire after all.
 /// Who brings the deadline forward says so, with hasten().
 ///
-/// A class derived from this one cancels in its destructor, or the wheel might ask half an object;
+/// A class derived from this one retires in its destructor, or the wheel might ask half an object;
 /// and it moves what its deadline consists of in the same critical section as the waits.
 class ASIO_WHEEL_EXPORT lazy_state : private timer_waits, public moving_deadline {
 public:
@@ -28,27 +33,45 @@ public:
   /// All else as timer_waits::start().
   void start(lazy_wait_op& op);
 
+  /// What guards operations with this deadline, made when it is first asked for. Throws
+  /// std::bad_alloc.
+  [[nodiscard]] boost::intrusive_ptr<operation_guard> guard()
+  {
+    operation_guard* const g = guard_.load(std::memory_order_acquire);
+    return g ? g : make_guard();
+  }
+
 protected:
   explicit lazy_state(wheel_core& c) noexcept : timer_waits(c) {}
   ~lazy_state() = default;
+
+  /// Cancels what is pending, and guards nothing any more. To be called by the destructor.
+  void retire() noexcept;
 
   /// Cancels what is pending and takes over the waits of `other`, and with `take()` what their
   /// deadline consists of.
   template <class Take>
   void assign(lazy_state& other, Take take) noexcept
   {
+    if (this == &other) return;
+    retire();
     timer_waits::assign(other, [&] {
       take();
       adopt_waits();
     });
+    take_guard(other);
   }
 
   /// To be called after the deadline was brought forward.
   void hasten() noexcept;
 
 private:
+  [[nodiscard]] boost::intrusive_ptr<operation_guard> make_guard();
   void adopt_waits() noexcept;
+  void take_guard(lazy_state& other) noexcept;
   [[nodiscard]] tick present_tick() const noexcept { return core().clock().tick_for(deadline()); }
+
+  std::atomic<operation_guard*> guard_{nullptr};  ///< counted
 };
 
 }  // namespace asio_wheel::detail

@@ -41,6 +41,38 @@ public:
   /// Ends a wait that was not filed with too_many_pending.
   void reject(wait_op& op) noexcept;
 
+  /// Puts the deadline of an operation into the list of its guard.
+  static void guard(wait_op& op, wait_list& guarded) noexcept
+  {
+    set_state(op, wait_state::guarded);
+    guarded.push_back(op);
+  }
+
+  // What becomes of one that has just left that list: it is filed as due, for pop_ended(); ends as
+  // cancelled; or is no longer guarded by anybody.
+
+  void file_due(wait_op& op) noexcept;
+  void abort(wait_op& op) noexcept;
+  static void let_go(wait_op& op) noexcept { set_state(op, wait_state::none); }
+
+  [[nodiscard]] static bool is_guarded(const wait_op& op) noexcept
+  {
+    return state_of(op) == wait_state::guarded;
+  }
+
+  /// Whether a wait that was filed has not begun yet.
+  [[nodiscard]] static bool is_reachable(const wait_op& op) noexcept
+  {
+    return state_of(op) != wait_state::none;
+  }
+
+  /// Whether a wait that was sent, or was to be sent, would expire now if it began.
+  [[nodiscard]] bool is_to_expire(const wait_op& op) const noexcept
+  {
+    return state_of(op) != wait_state::cancelled && state_of(op) != wait_state::rejected &&
+           !is_all_cancelled(op);
+  }
+
   /// Files a lazy wait anew if it is filed for later than `when`.
   void hasten(timer_wait_op& op, tick when) noexcept;
 
@@ -217,6 +249,7 @@ private:
   [[nodiscard]] wait_op* pop_listed() noexcept;
   void look_ahead() noexcept;
   void insert(wait_op& op, tick when);
+  void stamp(wait_op& op) noexcept;
   void erase(wait_op& op) noexcept;
   [[gnu::noinline]] void carry_out_cancels() noexcept;
   void end_as_cancelled(wait_op& op) noexcept;

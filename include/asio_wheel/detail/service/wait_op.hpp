@@ -66,6 +66,7 @@ enum class wait_state : std::uint8_t {
   handed_back,  ///< in the list of the ended, as it could not be sent
   cancelled,    ///< in the list of the ended, or on that way
   rejected,     ///< the same
+  guarded,      ///< of an operation's deadline: in the list of its guard (operation_guard.hpp)
 };
 
 /// What a wait leaves in its handler's cancellation slot: the way back to the wait, for as long as
@@ -214,6 +215,9 @@ public:
   /// The deadline has passed by `now`, and a wait begins: says how it ends, with expired or
   /// timed_out.
   [[nodiscard]] virtual wait_outcome expire(time_point now) noexcept = 0;
+
+  /// When operations end that are guarded by it, as things stand.
+  [[nodiscard]] virtual time_point guarded_until() const noexcept { return deadline(); }
 
 protected:
   ~moving_deadline() = default;

@@ -1,0 +1,20 @@
+// L3 roof: what limits a stream's operations beyond their one expiry.
+#pragma once
+
+#include <chrono>
+
+namespace asio_wheel {
+
+/// How long the operations of a timed_stream may take. nanoseconds::max(): no limit.
+struct stream_limits {
+  /// How long a read may wait for the first byte.
+  std::chrono::nanoseconds read_idle = std::chrono::nanoseconds::max();
+
+  /// How long a write may wait until the peer takes a byte.
+  std::chrono::nanoseconds write_stall = std::chrono::nanoseconds::max();
+
+  /// How long all of it may take, from the call of set_limits() on.
+  std::chrono::nanoseconds total = std::chrono::nanoseconds::max();
+};
+
+}  // namespace asio_wheel

@@ -1,0 +1,341 @@
+// L3 roof: a stream whose operations time out.
+#pragma once
+
+#include <asio_wheel/asio.hpp>
+#include <asio_wheel/detail/roof/deadline_token.hpp>
+#include <asio_wheel/detail/roof/default_token.hpp>
+#include <asio_wheel/detail/roof/stream_side.hpp>
+#include <asio_wheel/detail/roof/stream_types.hpp>
+#include <asio_wheel/detail/service/deadline_wait.hpp>
+#include <asio_wheel/stream_limits.hpp>
+#include <asio_wheel/use_wheel.hpp>
+
+#include <boost/asio/append.hpp>
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/connect.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+namespace asio_wheel {
+
+/// A stream with deadlines on the wheel: a drop-in for boost::beast::tcp_stream, over any layer
+/// that reads and writes as Asio's AsyncStream.
+///
+///     asio_wheel::tcp_stream stream(co_await acceptor.async_accept());
+///     stream.expires_after(30s);
+///     co_await http::async_read(stream, buffer, request);
+///
+/// The expiry is that of all operations which start from then on, until it is set again. An
+/// operation that is still running when it comes is cancelled and completes with
+/// asio::error::timed_out; one that starts later completes so at once, and does nothing. Reads and
+/// writes have an expiry each, and whoever sets it while one of them is running leaves that one
+/// alone. A connect counts as a write.
+///
+/// **After a timeout the stream is open.** beast::tcp_stream closes its socket. Here the owner does
+/// so, who may want to say something to the peer before, or to look at its address; nothing else
+/// can close a socket under his hands and have its number given to another. A read that timed out
+/// has lost nothing. A write may have sent a part of its data, as any write that fails.
+///
+/// An operation that completes first keeps its result, even if the time is over when its handler is
+/// called. To set an expiry costs a reading of the clock, and to start and end an operation a few
+/// stores; the wheel has one wait for all reads of a stream, and one for all writes, while there
+/// are any.
+///
+/// @tparam NextLayer  as `asio::ip::tcp::socket`, a local socket or `beast::test::stream`. Members
+///                    that it cannot support do not compile when they are used.
+///
+/// Thread safety: as a socket. Operations, their handlers and all members are to be on one strand,
+/// if several threads run the context.
+template <class NextLayer>
+class timed_stream : public detail::stream_types<NextLayer> {
+public:
+  /// The executor of handlers without one of their own.
+  using executor_type = std::remove_cvref_t<decltype(std::declval<NextLayer&>().get_executor())>;
+  using socket_type = NextLayer;          ///< what the stream reads from and writes to
+  using duration = detail::duration;      ///< of the wheel's clock
+  using time_point = detail::time_point;  ///< of the wheel's clock
+  using lowest_layer_type = NextLayer;    ///< for asio::ssl::stream
+
+  /// The same for another executor.
+  template <class Executor>
+  struct rebind_executor {
+    /// a stream of `Executor`
+    using other = timed_stream<typename NextLayer::template rebind_executor<Executor>::other>;
+  };
+
+  /// A stream without expiry and limits. The arguments are those of the next layer's constructors:
+  /// an executor, a context, or a socket to be moved in.
+  template <class... Args>
+    requires(sizeof...(Args) != 0 && std::constructible_from<NextLayer, Args...>)
+  explicit timed_stream(Args&&... args) : socket_(std::forward<Args>(args)...) {}
+
+  /// Takes over the socket and the deadlines; no operation may be pending. The other is as a socket
+  /// that was moved from, without deadlines.
+  timed_stream(timed_stream&& other) = default;
+
+  /// The same. Closes what is open here.
+  timed_stream& operator=(timed_stream&& other) = default;
+
+  /// Closes the socket. Pending operations complete with operation_aborted.
+  ~timed_stream() = default;
+
+  /// The executor of the socket.
+  [[nodiscard]] executor_type get_executor() noexcept { return socket_.get_executor(); }
+
+  /// The next layer, for all that the stream itself does not offer. What is started there has no
+  /// deadline.
+  [[nodiscard]] socket_type& socket() noexcept { return socket_; }
+  [[nodiscard]] const socket_type& socket() const noexcept { return socket_; }
+
+  /// For asio::ssl::stream.
+  [[nodiscard]] lowest_layer_type& lowest_layer() noexcept { return socket_; }
+  [[nodiscard]] const lowest_layer_type& lowest_layer() const noexcept { return socket_; }
+
+  /// Cancels what is pending, and gives the socket away.
+  [[nodiscard]] socket_type release_socket()
+  {
+    cancel();
+    return std::move(socket_);
+  }
+
+  /// Lets the operations that start from now on end in `delay`, all of them together. More than
+  /// zero; duration::max() is never.
+  /// Exceptions: std::bad_alloc, the first time; what use_wheel() throws.
+  void expires_after(duration delay)
+  {
+    detail::wheel_core& c = core();
+    set_expiry(c, detail::wheel_clock::add(c.clock().start_of_delay(), delay));
+  }
+
+  /// The same at a point in time. One that has passed: at once.
+  void expires_at(time_point deadline) { set_expiry(core(), deadline); }
+
+  /// Lets the operations that start from now on take as long as they want, but for the limits.
+  void expires_never() { set_expiry(core(), time_point::max()); }
+
+  /// Limits the operations that start from now on, beside the expiry: the earliest deadline counts.
+  ///
+  ///     stream.set_limits({.read_idle = 60s, .write_stall = 10s, .total = 1h});
+  ///
+  /// @param limits  zero or less is at once. Each limit of a read or a write costs it a reading of
+  ///                the clock.
+  /// Exceptions: as expires_after().
+  void set_limits(const stream_limits& limits)
+  {
+    detail::wheel_core& c = core();
+    const time_point end = limits.total == duration::max()
+                             ? time_point::max()
+                             : detail::wheel_clock::add(c.clock().start_of_delay(), limits.total);
+    read_.set_limits(c, limits.read_idle, end);
+    write_.set_limits(c, limits.write_stall, end);
+  }
+
+  /// Ends all pending operations with operation_aborted.
+  void cancel()
+  {
+    error_code ignored;
+    socket_.cancel(ignored);
+  }
+
+  /// Closes the socket, as if it had no more to say. Pending operations end with operation_aborted.
+  void close()
+  {
+    if constexpr (requires(error_code & ec) { socket_.close(ec); }) {
+      error_code ignored;
+      socket_.close(ignored);
+    } else {
+      socket_.close();
+    }
+  }
+
+  /// As `socket().connect()`, and `asio::connect(socket(), ...)` where the arguments are a sequence
+  /// or a range of endpoints. Blocks, without a deadline.
+  template <detail::endpoint_of<NextLayer> Endpoint>
+  void connect(const Endpoint& endpoint)
+  {
+    socket_.connect(endpoint);
+  }
+  template <detail::endpoint_of<NextLayer> Endpoint>
+  void connect(const Endpoint& endpoint, error_code& ec)
+  {
+    socket_.connect(endpoint, ec);
+  }
+  template <class First, class... Rest>
+    requires(!detail::endpoint_of<First, NextLayer>)
+  auto connect(const First& first, Rest&&... rest)
+  {
+    return asio::connect(socket_, first, std::forward<Rest>(rest)...);
+  }
+
+  /// As those of the socket. They block, without a deadline.
+  template <class... Args>
+  std::size_t read_some(Args&&... args)
+  {
+    return socket_.read_some(std::forward<Args>(args)...);
+  }
+  template <class... Args>
+  std::size_t write_some(Args&&... args)
+  {
+    return socket_.write_some(std::forward<Args>(args)...);
+  }
+
+  /// Connects to an endpoint.
+  ///
+  /// @param token  completion signature `void(error_code)`; the executor's default token, or
+  ///               asio::deferred. So it is with all operations here.
+  /// Errors: timed_out if the deadline came first; operation_aborted if cancelled;
+  ///   wheel_errc::too_many_pending if the wheel refused the deadline; else as of the socket.
+  /// Executor: the handler's associated executor, or the stream's.
+  /// Cancellation: terminal, partial and total, passed on to the socket.
+  /// Exceptions: std::bad_alloc, and what posting to the wheel's context throws; nothing is started
+  ///   then.
+  template <detail::endpoint_of<NextLayer> Endpoint,
+            class Token = detail::default_token_for<executor_type>>
+  auto async_connect(const Endpoint& endpoint, Token&& token = {})
+  {
+    return start<>(
+      write_,
+      [e = typename NextLayer::endpoint_type(endpoint)](NextLayer& s, auto&& handler) {
+        s.async_connect(e, std::forward<decltype(handler)>(handler));
+      },
+      token);
+  }
+
+  /// Connects to one endpoint of a sequence, the first that can be connected to, as
+  /// `asio::async_connect`. The deadline is that of all attempts together.
+  /// Completion signature `void(error_code, endpoint)`.
+  template <detail::endpoint_sequence Endpoints,
+            class Token = detail::default_token_for<executor_type>>
+    requires(!detail::connect_condition_of<std::decay_t<Token>, Endpoints>)
+  auto async_connect(const Endpoints& endpoints, Token&& token = {})
+  {
+    return async_connect(endpoints, detail::any_endpoint(), std::forward<Token>(token));
+  }
+
+  /// The same for those that `condition` lets pass.
+  template <detail::endpoint_sequence Endpoints, class Condition,
+            class Token = detail::default_token_for<executor_type>>
+    requires detail::connect_condition_of<Condition, Endpoints>
+  auto async_connect(const Endpoints& endpoints, Condition condition, Token&& token = {})
+  {
+    return start<typename NextLayer::endpoint_type>(
+      write_,
+      [endpoints, condition](NextLayer& s, auto&& handler) {
+        asio::async_connect(s, endpoints, condition, std::forward<decltype(handler)>(handler));
+      },
+      token);
+  }
+
+  /// Connects to one endpoint of a range. Completion signature `void(error_code, Iterator)`.
+  template <class Iterator, class Token = detail::default_token_for<executor_type>>
+    requires(!detail::endpoint_sequence<Iterator> && !detail::endpoint_of<Iterator, NextLayer> &&
+             !detail::connect_condition<std::decay_t<Token>, Iterator>)
+  auto async_connect(Iterator begin, Iterator end, Token&& token = {})
+  {
+    return async_connect(begin, end, detail::any_endpoint(), std::forward<Token>(token));
+  }
+
+  /// The same for those that `condition` lets pass.
+  template <class Iterator, class Condition, class Token = detail::default_token_for<executor_type>>
+    requires detail::connect_condition<Condition, Iterator>
+  auto async_connect(Iterator begin, Iterator end, Condition condition, Token&& token = {})
+  {
+    return start<Iterator>(
+      write_,
+      [begin, end, condition](NextLayer& s, auto&& handler) {
+        asio::async_connect(s, begin, end, condition, std::forward<decltype(handler)>(handler));
+      },
+      token);
+  }
+
+  /// Reads some bytes. Completion signature `void(error_code, std::size_t)`; all else as
+  /// async_connect().
+  template <class Buffers, class Token = detail::default_token_for<executor_type>>
+  auto async_read_some(const Buffers& buffers, Token&& token = {})
+  {
+    return start<std::size_t>(
+      read_,
+      [buffers](NextLayer& s, auto&& handler) {
+        s.async_read_some(buffers, std::forward<decltype(handler)>(handler));
+      },
+      token);
+  }
+
+  /// The same for writing.
+  template <class Buffers, class Token = detail::default_token_for<executor_type>>
+  auto async_write_some(const Buffers& buffers, Token&& token = {})
+  {
+    return start<std::size_t>(
+      write_,
+      [buffers](NextLayer& s, auto&& handler) {
+        s.async_write_some(buffers, std::forward<decltype(handler)>(handler));
+      },
+      token);
+  }
+
+private:
+  template <class... Results>
+  class initiation {
+  public:
+    using executor_type = timed_stream::executor_type;
+
+    initiation(timed_stream& stream, detail::stream_side& side) : stream_(&stream), side_(&side) {}
+
+    [[nodiscard]] executor_type get_executor() const noexcept { return stream_->get_executor(); }
+
+    template <class Handler, class Operation>
+    void operator()(Handler&& handler, Operation&& operation) const
+    {
+      using detail::stream_side;
+      switch (side_->start()) {
+        case stream_side::may::run:
+          return operation(stream_->socket_, std::forward<Handler>(handler));
+        case stream_side::may::run_until_then:
+          return operation(stream_->socket_,
+                           detail::deadline_token<std::decay_t<Handler>, detail::guard_ptr,
+                                                  detail::deadline_report::timed_out>{
+                             std::forward<Handler>(handler),
+                             {side_->guard(), asio::cancellation_type::terminal, nullptr}});
+        case stream_side::may::not_run:
+          return asio::post(get_executor(),
+                            asio::append(std::forward<Handler>(handler),
+                                         error_code(asio::error::timed_out), Results()...));
+      }
+    }
+
+  private:
+    timed_stream* stream_;
+    detail::stream_side* side_;
+  };
+
+  template <class... Results, class Operation, class Token>
+  auto start(detail::stream_side& side, Operation operation, Token& token)
+  {
+    return asio::async_initiate<Token, void(error_code, Results...)>(
+      initiation<Results...>(*this, side), token, std::move(operation));
+  }
+
+  [[nodiscard]] detail::wheel_core& core()
+  {
+    return detail::core_of(use_wheel(socket_.get_executor()));
+  }
+  void set_expiry(detail::wheel_core& c, time_point deadline)
+  {
+    read_.expires_at(c, deadline);
+    write_.expires_at(c, deadline);
+  }
+
+  NextLayer socket_;
+  detail::stream_side read_;
+  detail::stream_side write_;
+};
+
+/// A TCP connection with deadlines.
+using tcp_stream = timed_stream<asio::ip::tcp::socket>;
+
+}  // namespace asio_wheel

@@ -1,0 +1,339 @@
+// timed_stream: its members, its deadlines and limits, over real sockets.
+#include <array>
+#include <asio_wheel/timed_stream.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/connect_pair.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/use_future.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "support/manual_operation.hpp"
+#include "support/run.hpp"
+#include "support/virtual_wheel.hpp"
+
+namespace asio = boost::asio;
+using namespace asio_wheel;
+using namespace std::chrono_literals;
+using asio::ip::tcp;
+using local_stream = timed_stream<asio::local::stream_protocol::socket>;
+
+namespace {
+
+/// Two ends of a connection, one of which is a timed_stream, in virtual time.
+struct connection : support::wheel_in_virtual_time {
+  connection() { asio::local::connect_pair(stream.socket(), peer); }
+
+  void run_ready()
+  {
+    context.restart();
+    context.poll();
+  }
+
+  local_stream stream{context};
+  asio::local::stream_protocol::socket peer{context};
+  std::array<char, 64> room{};
+  support::result read;
+  support::result written;
+};
+
+struct listener {
+  asio::io_context context;
+  tcp::acceptor acceptor{context, {asio::ip::address_v4::loopback(), 0}};
+  tcp::endpoint here = acceptor.local_endpoint();
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(stream_with_deadlines)
+
+BOOST_AUTO_TEST_CASE(times_a_read_out_and_stays_open)
+{
+  connection c;
+  c.stream.expires_after(100ms);
+  c.stream.async_read_some(asio::buffer(c.room), c.read.recorder());
+  c.time.advance(99ms);
+  BOOST_TEST(c.read.pending());
+  c.time.advance(1ms);
+  BOOST_TEST(c.read.failed(asio::error::timed_out));
+  BOOST_TEST(c.stream.socket().is_open());
+  // What comes later can be read.
+  asio::write(c.peer, asio::buffer("abc", 3));
+  c.stream.expires_never();
+  c.read = {};
+  c.stream.async_read_some(asio::buffer(c.room), c.read.recorder());
+  c.run_ready();
+  BOOST_TEST(c.read.succeeded(3));
+  BOOST_TEST(c.wheel.pending() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(does_not_start_what_is_too_late_even_if_there_is_data)
+{
+  connection c;
+  asio::write(c.peer, asio::buffer("abc", 3));
+  c.stream.expires_after(10ms);
+  c.time.advance(20ms);
+  c.stream.async_read_some(asio::buffer(c.room), c.read.recorder());
+  BOOST_TEST(c.read.pending());  // not inline
+  c.run_ready();
+  BOOST_TEST(c.read.failed(asio::error::timed_out));
+  BOOST_TEST(c.stream.socket().available() == 3U);
+  c.stream.expires_after(10ms);
+  c.read = {};
+  c.stream.async_read_some(asio::buffer(c.room), c.read.recorder());
+  c.run_ready();
+  BOOST_TEST(c.read.succeeded(3));
+}
+
+BOOST_AUTO_TEST_CASE(bounds_operations_that_always_find_data)
+{
+  connection c;
+  c.stream.expires_after(10ms);
+  int reads = 0;
+  // One read a millisecond, none of which has to wait.
+  for (; reads < 100 && !c.read.error; ++reads) {
+    asio::write(c.peer, asio::buffer("x", 1));
+    c.read = {};
+    c.stream.async_read_some(asio::buffer(c.room), c.read.recorder());
+    c.run_ready();
+    c.time.advance(1ms);
+  }
+  BOOST_TEST(c.read.failed(asio::error::timed_out));
+  BOOST_TEST(reads == 11);
+}
+
+BOOST_AUTO_TEST_CASE(keeps_reads_and_writes_apart)
+{
+  connection c;
+  std::vector<char> much(1 << 22);
+  c.stream.socket().non_blocking(true);
+  for (error_code ec; !ec;) c.stream.write_some(asio::buffer(much), ec);
+  c.stream.expires_after(100ms);
+  c.stream.async_read_some(asio::buffer(c.room), c.read.recorder());
+  // The read is running, so this is for the write.
+  c.stream.expires_after(20ms);
+  c.stream.async_write_some(asio::buffer(much), c.written.recorder());
+  c.time.advance(20ms);
+  BOOST_TEST(c.written.failed(asio::error::timed_out));
+  c.time.advance(79ms);
+  BOOST_TEST(c.read.pending());
+  c.time.advance(1ms);
+  BOOST_TEST(c.read.failed(asio::error::timed_out));
+}
+
+BOOST_AUTO_TEST_CASE(takes_an_earlier_expiry_for_the_next_operation)
+{
+  connection c;
+  for (const auto delay : {500ms, 10ms, 300ms, 20ms}) {
+    c.stream.expires_after(delay);
+    c.read = {};
+    c.stream.async_read_some(asio::buffer(c.room), c.read.recorder());
+    asio::write(c.peer, asio::buffer("x", 1));
+    c.run_ready();
+    BOOST_TEST(c.read.succeeded(1));
+  }
+  c.stream.expires_at(c.wheel.now() + 5ms);
+  c.read = {};
+  c.stream.async_read_some(asio::buffer(c.room), c.read.recorder());
+  c.time.advance(5ms);
+  BOOST_TEST(c.read.failed(asio::error::timed_out));
+}
+
+BOOST_AUTO_TEST_CASE(limits_each_read_each_write_and_all_of_them)
+{
+  connection c;
+  c.stream.set_limits({.read_idle = 20ms, .total = 100ms});
+  for (int i = 0; i < 6; ++i) {
+    c.read = {};
+    c.stream.async_read_some(asio::buffer(c.room), c.read.recorder());
+    c.time.advance(15ms);
+    BOOST_TEST(c.read.pending());
+    asio::write(c.peer, asio::buffer("x", 1));
+    c.run_ready();
+    BOOST_TEST(c.read.succeeded(1));
+  }
+  c.read = {};
+  c.stream.async_read_some(asio::buffer(c.room), c.read.recorder());
+  c.time.advance(10ms);  // 100 in total
+  BOOST_TEST(c.read.failed(asio::error::timed_out));
+  c.stream.set_limits({.read_idle = 20ms});
+  c.read = {};
+  c.stream.async_read_some(asio::buffer(c.room), c.read.recorder());
+  c.time.advance(19ms);
+  BOOST_TEST(c.read.pending());
+  c.time.advance(1ms);
+  BOOST_TEST(c.read.failed(asio::error::timed_out));
+  c.stream.set_limits({});
+  c.read = {};
+  c.stream.async_read_some(asio::buffer(c.room), c.read.recorder());
+  c.time.advance(24h);
+  BOOST_TEST(c.read.pending());
+  c.stream.cancel();
+  c.run_ready();
+  BOOST_TEST(c.read.failed(asio::error::operation_aborted));
+}
+
+BOOST_AUTO_TEST_CASE(limits_a_write_that_stalls)
+{
+  connection c;
+  std::vector<char> much(1 << 22);
+  c.stream.set_limits({.write_stall = 20ms});
+  asio::async_write(c.stream, asio::buffer(much), c.written.recorder());
+  c.run_ready();
+  c.time.advance(15ms);
+  // The peer takes something: the write goes on, and has its time again.
+  std::vector<char> taken(1 << 20);
+  BOOST_TEST(c.peer.read_some(asio::buffer(taken)) > 0U);
+  c.run_ready();
+  c.time.advance(19ms);
+  BOOST_TEST(c.written.pending());
+  c.time.advance(1ms);
+  BOOST_TEST(c.written.failed(asio::error::timed_out));
+}
+
+BOOST_AUTO_TEST_CASE(moves_with_its_deadlines)
+{
+  connection c;
+  c.stream.expires_after(100ms);
+  local_stream second(std::move(c.stream));
+  local_stream third(c.context);
+  third.expires_after(1h);
+  third = std::move(second);
+  third.async_read_some(asio::buffer(c.room), c.read.recorder());
+  c.time.advance(99ms);
+  BOOST_TEST(c.read.pending());
+  c.time.advance(1ms);
+  BOOST_TEST(c.read.failed(asio::error::timed_out));
+  BOOST_TEST(third.socket().is_open());
+  auto socket = third.release_socket();
+  BOOST_TEST(socket.is_open());
+  BOOST_TEST(!third.socket().is_open());
+}
+
+BOOST_AUTO_TEST_CASE(ends_its_operations_when_it_is_destroyed_or_closed)
+{
+  connection c;
+  support::result of_gone;
+  {
+    local_stream gone(std::move(c.stream));
+    gone.expires_after(1h);
+    gone.async_read_some(asio::buffer(c.room), of_gone.recorder());
+  }
+  c.run_ready();
+  BOOST_TEST(of_gone.failed(asio::error::operation_aborted));
+  connection d;
+  d.stream.expires_after(1h);
+  d.stream.async_read_some(asio::buffer(d.room), d.read.recorder());
+  d.stream.close();
+  d.run_ready();
+  BOOST_TEST(d.read.failed(asio::error::operation_aborted));
+  BOOST_TEST(d.wheel.pending() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(connects_in_all_forms)
+{
+  listener l;
+  const std::vector<tcp::endpoint> endpoints{l.here};
+  const auto any = [](const error_code&, const tcp::endpoint&) { return true; };
+  support::run_coroutine(l.context, [&]() -> asio::awaitable<void> {
+    const auto fresh = [&] {
+      tcp_stream s(l.context);
+      s.expires_after(20s);
+      return s;
+    };
+    tcp_stream a = fresh(), b = fresh(), c = fresh(), d = fresh(), e = fresh();
+    co_await a.async_connect(l.here);
+    BOOST_TEST((co_await b.async_connect(endpoints) == l.here));
+    BOOST_TEST((co_await c.async_connect(endpoints, any) == l.here));
+    BOOST_TEST((co_await d.async_connect(endpoints.begin(), endpoints.end()) == endpoints.begin()));
+    BOOST_TEST(
+      (co_await e.async_connect(endpoints.begin(), endpoints.end(), any) == endpoints.begin()));
+    for (auto* s : {&a, &b, &c, &d, &e}) BOOST_TEST((s->socket().remote_endpoint() == l.here));
+  });
+  error_code ec;
+  tcp_stream a(l.context), b(l.context), c(l.context);
+  a.connect(l.here);
+  b.connect(l.here, ec);
+  BOOST_TEST(!ec);
+  BOOST_TEST((c.connect(endpoints) == l.here));
+}
+
+BOOST_AUTO_TEST_CASE(times_a_connect_out)
+{
+  // A listener whose backlog is full takes no more.
+  asio::io_context context;
+  tcp::acceptor acceptor(context);
+  acceptor.open(tcp::v4());
+  acceptor.bind({asio::ip::address_v4::loopback(), 0});
+  acceptor.listen(0);
+  std::vector<tcp::socket> waiting;
+  const auto there = acceptor.local_endpoint();
+  for (int i = 0; i < 4; ++i) {
+    waiting.emplace_back(context).async_connect(there, [](error_code) {});
+  }
+  context.poll();
+  tcp_stream stream(context);
+  stream.expires_after(50ms);
+  error_code one;
+  error_code two;
+  stream.async_connect(there, [&](error_code ec) {
+    one = ec;
+    tcp_stream& s = stream;
+    s.close();
+    s.expires_after(50ms);
+    s.async_connect(std::vector{there, there}, [&](error_code e, const tcp::endpoint&) {
+      two = e;
+      waiting.clear();
+    });
+  });
+  context.restart();
+  context.run_for(support::patience);
+  BOOST_TEST(one == asio::error::timed_out);
+  BOOST_TEST(two == asio::error::timed_out);
+}
+
+BOOST_AUTO_TEST_CASE(works_on_a_strand_and_with_other_executors)
+{
+  asio::io_context context;
+  using strand = asio::strand<asio::io_context::executor_type>;
+  using socket = asio::basic_stream_socket<asio::local::stream_protocol, strand>;
+  static_assert(std::is_same_v<timed_stream<socket>::executor_type, strand>);
+  static_assert(std::is_same_v<tcp_stream::rebind_executor<strand>::other,
+                               timed_stream<asio::basic_stream_socket<tcp, strand>>>);
+  timed_stream<socket> a(asio::make_strand(context));
+  socket b(asio::make_strand(context));
+  asio::local::connect_pair(a.socket(), b);
+  std::array<char, 8> room;
+  support::result result;
+  a.expires_after(1ms);
+  a.async_read_some(asio::buffer(room), result.recorder());
+  support::run_to_end(context);
+  BOOST_TEST(result.failed(asio::error::timed_out));
+}
+
+BOOST_AUTO_TEST_CASE(carries_asio_composed_operations_and_all_tokens)
+{
+  connection c;
+  c.stream.expires_after(100ms);
+  auto written = asio::async_write(c.stream, asio::buffer("hello", 5), asio::use_future);
+  auto read = asio::async_read(c.stream, asio::buffer(c.room), asio::use_future);
+  asio::write(c.peer, asio::buffer("half", 4));
+  c.run_ready();
+  BOOST_TEST(written.get() == 5U);
+  c.time.advance(100ms);
+  BOOST_CHECK_EXCEPTION(read.get(), boost::system::system_error,
+                        [](const auto& e) { return e.code() == asio::error::timed_out; });
+}
+
+BOOST_AUTO_TEST_SUITE_END()
