@@ -6,15 +6,10 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
-#include <cstdlib>
 #include <limits>
-#include <new>
 #include <stdexcept>
 #include <utility>
 
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
 
 namespace asio_wheel::detail {
 namespace {
@@ -36,6 +31,15 @@ constexpr tick add_span(tick t, unsigned bits) noexcept
   return bits < tick_bits ? t + (std::uint64_t{1} << bits) : never;
 }
 
+const wheel_geometry& valid(const wheel_geometry& g)
+{
+  if (g.fan_bits < 1 || g.fan_bits > g.slot_bits || g.slot_bits > 16 ||
+      g.levels > timing_wheel::max_levels)
+    throw std::invalid_argument(
+      "wheel_geometry: 1 <= fan_bits <= slot_bits <= 16 and levels <= 64 is required");
+  return g;
+}
+
 /// On entering `c`: asks for the entries of the chunk after it, and for the chunk after that.
 void prefetch_behind(const chunk& c) noexcept
 {
@@ -51,48 +55,17 @@ void prefetch_behind(const chunk& c) noexcept
 }  // namespace
 
 timing_wheel::timing_wheel(wheel_geometry g, std::pmr::memory_resource& memory)
-  : slot_bits_(g.slot_bits),
+  : slot_bits_(valid(g).slot_bits),
     fan_bits_(g.fan_bits),
-    levels_(g.levels),
+    levels_(g.levels != 0 ? g.levels : 1 + (tick_bits - slot_bits_ + fan_bits_ - 1) / fan_bits_),
+    slots_((std::size_t{levels_} << slot_bits_) + 3),
     pool_(memory),
-    lead_(0),
+    chunks_in_(slots_.size()),
+    lead_(slot_bits_ > fan_bits_ ? std::min(longest_lead, std::uint64_t{1} << fan_bits_) : 0),
     least_piece_(g.piece)
 {
-  if (fan_bits_ < 1 || fan_bits_ > slot_bits_ || slot_bits_ > 16 || levels_ > max_levels)
-    throw std::invalid_argument(
-      "wheel_geometry: 1 <= fan_bits <= slot_bits <= 16 and levels <= 64 is required");
-  if (levels_ == 0) levels_ = 1 + (tick_bits - slot_bits_ + fan_bits_ - 1) / fan_bits_;
-
   occupied_.resize(std::size_t{levels_} * words_per_level());
-  const std::size_t slots = (std::size_t{levels_} << slot_bits_) + 3;
-  slots_ = make_zeroed<chunk_queue>(slots);
-  chunks_in_ = make_zeroed<std::uint32_t>(slots);
-  if (slot_bits_ > fan_bits_) lead_ = std::min(longest_lead, std::uint64_t{1} << fan_bits_);
   raise_horizons();
-}
-
-/// A table of zeroes, which comes from the system page by page as it is touched.
-template <class T>
-timing_wheel::table<T> timing_wheel::make_zeroed(std::size_t n)
-{
-  const std::size_t bytes = n * sizeof(T);
-#if defined(__linux__)
-  void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (p == MAP_FAILED) p = nullptr;
-#else
-  void* const p = std::calloc(n, sizeof(T));
-#endif
-  if (!p) throw std::bad_alloc();
-  return {static_cast<T*>(p), unmapping{bytes}};
-}
-
-void timing_wheel::unmapping::operator()(void* p) const noexcept
-{
-#if defined(__linux__)
-  munmap(p, bytes);
-#else
-  std::free(p);
-#endif
 }
 
 std::uint32_t timing_wheel::words_per_level() const noexcept

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <asio_wheel/detail/ground/tick.hpp>
+#include <asio_wheel/detail/ground/zeroed_table.hpp>
 #include <asio_wheel/detail/wheel/chunk.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <memory_resource>
 #include <span>
 #include <string>
@@ -90,6 +90,8 @@ private:
 /// Not thread-safe.
 class timing_wheel {
 public:
+  static constexpr unsigned max_levels = 64;
+
   /// `memory` serves what grows with the number of entries, in blocks that double in size.
   /// Throws std::invalid_argument if the geometry is out of range, std::bad_alloc.
   explicit timing_wheel(wheel_geometry geometry = {},
@@ -191,19 +193,8 @@ public:
                                                           const wheel_entry& b) = nullptr) const;
 
 private:
-  static constexpr unsigned max_levels = 64;
-
   /// Chunks that may be out without a live entry of their own: the one a cascade is reading.
   static constexpr std::size_t spare_chunks = 1;
-
-  struct unmapping {
-    std::size_t bytes;
-    void operator()(void* p) const noexcept;
-  };
-  template <class T>
-  using table = std::unique_ptr<T[], unmapping>;
-  template <class T>
-  [[nodiscard]] static table<T> make_zeroed(std::size_t n);
 
   /// Entries that have left their slots, in the order in which they are popped.
   struct outlet {
@@ -255,7 +246,7 @@ private:
   tick now_{};
   std::uint64_t occupied_levels_ = 0;  ///< bit k: level k has an occupied slot
   std::size_t size_ = 0;
-  table<chunk_queue> slots_;
+  zeroed_table<chunk_queue> slots_;
   std::vector<std::uint64_t> occupied_;  ///< a bit for each slot of each level
   chunk_pool pool_;
 
@@ -265,7 +256,7 @@ private:
   outlet due_;
   outlet drained_;
   std::uint64_t cascaded_ = 0;
-  table<std::uint32_t> chunks_in_;  ///< each slot
+  zeroed_table<std::uint32_t> chunks_in_;  ///< each slot
   std::uint64_t lead_;
   unsigned least_piece_;
 };

@@ -1,0 +1,46 @@
+// L0 ground: pages of zeroes.
+#include <asio_wheel/detail/ground/zeroed_table.hpp>
+
+#include <new>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#else
+#include <cstdlib>
+#endif
+
+namespace asio_wheel::detail {
+
+#if defined(__linux__)
+
+// Not calloc, which may well write the zeroes itself.
+void* map_zeroes(std::size_t bytes)
+{
+  void* const p =
+    mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (p == MAP_FAILED) throw std::bad_alloc();
+  return p;
+}
+
+void unmap_zeroes(void* p, std::size_t bytes) noexcept
+{
+  munmap(p, bytes);
+}
+
+#else
+
+void* map_zeroes(std::size_t bytes)
+{
+  void* const p = std::calloc(1, bytes);
+  if (!p) throw std::bad_alloc();
+  return p;
+}
+
+void unmap_zeroes(void* p, std::size_t) noexcept
+{
+  std::free(p);
+}
+
+#endif
+
+}  // namespace asio_wheel::detail
