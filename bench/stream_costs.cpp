@@ -21,20 +21,16 @@
 #include <boost/beast/core/tcp_stream.hpp>
 
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
-
-#include "measure.hpp"
 
 namespace {
 
@@ -86,8 +82,9 @@ using message = std::array<char, 64>;
 template <class Stream, class Before>
 class end_of_line {
 public:
-  end_of_line(Stream& stream, Before before, std::uint64_t n)
-    : stream_(stream),
+  end_of_line(asio::io_context& context, Stream& stream, Before before, std::uint64_t n)
+    : context_(context),
+      stream_(stream),
       before_(before),
       left_(n)
   {}
@@ -98,7 +95,10 @@ public:
       stream_,
       [this](auto token) { stream_.async_read_some(asio::buffer(message_), std::move(token)); },
       [this](error_code ec, std::size_t) {
-        if (!ec && left_-- != 0) write();
+        if (ec || left_-- == 0)
+          context_.stop();
+        else
+          write();
       });
   }
 
@@ -113,6 +113,7 @@ public:
   }
 
 private:
+  asio::io_context& context_;
   Stream& stream_;
   Before before_;
   std::uint64_t left_;
@@ -141,15 +142,12 @@ std::chrono::nanoseconds run(std::uint64_t n, Before before)
   there.set_option(tcp::no_delay(true));
   Stream stream(std::move(here));
 
-  end_of_line measured(stream, before, n);
-  end_of_line other(there, as_it_is, n + 1);
+  end_of_line measured(context, stream, before, n);
+  end_of_line other(context, there, as_it_is, n + 1);
   measured.write();
   other.read();
   const auto begin = std::chrono::steady_clock::now();
-  // The last message is read, and nobody answers.
-  while (context.run_one() != 0 && n != 0) {
-    if (context.stopped()) break;
-  }
+  context.run();
   return std::chrono::steady_clock::now() - begin;
 }
 

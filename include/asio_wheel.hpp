@@ -1,4 +1,5 @@
-// L3 roof: all of it but <asio_wheel/fmt.hpp>. Timeouts for Asio servers on a timing wheel.
+// L3 roof: timeouts for Asio servers on a timing wheel. All of it but <asio_wheel/fmt.hpp>,
+// <asio_wheel/timed_stream.hpp> and <asio_wheel/beast.hpp>.
 #pragma once
 
 #include <asio_wheel/cancel_after.hpp>
