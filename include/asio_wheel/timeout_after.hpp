@@ -14,8 +14,8 @@ namespace asio_wheel {
 /// `timeout_after([wheel,] delay [, type] [, token])`
 ///
 /// Only operation_aborted is changed to timed_out, and only if this deadline came while
-/// the operation was going on. A success, another error and an abort of another cause stay what they
-/// are. All else is as with cancel_after.
+/// the operation was going on. A success, another error and an abort of another cause stay what
+/// they are. All else is as with cancel_after.
 ///
 /// Of an operation that completes with an exception_ptr, as co_spawn does, it is a
 /// boost::system::system_error with operation_aborted that becomes one with timed_out, and so does
@@ -26,8 +26,8 @@ namespace asio_wheel {
 /// be cancelled is not cut short.
 ///
 /// Signature: the operation's, which must have an error_code or an exception_ptr first; others, a
-///   parallel group's for one, do not compile. Put the deadline on each operation of the group then,
-///   or on a coroutine that awaits it.
+///   parallel group's for one, do not compile. Put the deadline on each operation of the group
+///   then, or on a coroutine that awaits it.
 inline constexpr detail::deadline_adapter<detail::duration, detail::deadline_report::timed_out>
   timeout_after{};
 

@@ -35,11 +35,11 @@ void require_valid(const idle_window& window)
 
 class watched_state::window final : public under_pressure {
 public:
-  window(watched_state& s, duration min) noexcept : min_(min), owner_(&s)
-  {
-    s.core().pressure_on().add(*this);
-  }
-  ~window() { owner_->core().pressure_on().remove(*this); }
+  window(watched_state& s, duration min) noexcept : min_(min), owner_(&s) {}
+
+  /// From the first to the second the owner is told of rising pressure; it has the window then.
+  void open() noexcept { owner_->core().pressure_on().add(*this); }
+  void close() noexcept { owner_->core().pressure_on().remove(*this); }
 
   void follow() noexcept override { owner_->hasten(); }
 
@@ -48,8 +48,9 @@ public:
 
   [[nodiscard]] duration shortened(duration longest) const noexcept
   {
-    const duration range = longest - min();
-    const double part = owner_->core().pressure_on().value() * static_cast<double>(range.count());
+    const double p = owner_->core().pressure_on().value();
+    if (p == 1) return min();  // by multiplication it might be more than fits
+    const double part = p * static_cast<double>((longest - min()).count());
     return std::max(longest - duration{static_cast<duration::rep>(part)}, min());
   }
 
@@ -76,11 +77,19 @@ watched_state::watched_state(wheel_core& c, const idle_window& w)
 {
   require_valid(w);
   window_ = std::make_unique<window>(*this, w.min);
+  window_->open();
 }
 
 watched_state::~watched_state()
 {
-  retire();
+  end_window();
+}
+
+void watched_state::end_window() noexcept
+{
+  retire();  // whose deadline would be asked for meanwhile
+  if (!window_) return;
+  window_->close();
   window_.reset();
 }
 
@@ -92,8 +101,7 @@ watched_state::watched_state(watched_state&& other) noexcept : lazy_state(other.
 watched_state& watched_state::operator=(watched_state&& other) noexcept
 {
   if (this == &other) return *this;
-  retire();
-  window_.reset();
+  end_window();
   std::unique_lock<spin_lock> hush;
   if (other.window_) hush = other.core().pressure_on().hush();
   assign(other, [&] {

@@ -1,11 +1,11 @@
 // timeout_after and timeout_at: when an abort becomes timed_out, and when it does not.
+#include <array>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/test/unit_test.hpp>
-#include <array>
 #include <chrono>
 #include <exception>
 #include <memory>

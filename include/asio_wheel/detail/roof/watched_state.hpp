@@ -33,6 +33,7 @@ private:
   /// What makes the timeout depend on the pressure.
   class window;
 
+  void end_window() noexcept;
   [[nodiscard]] duration shortened(duration longest) const noexcept;
 
   [[nodiscard]] time_point deadline() const noexcept override;
