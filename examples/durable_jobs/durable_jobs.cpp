@@ -315,6 +315,7 @@ bool read_options(int argc, char** argv, worker_options& o, milliseconds& takes)
   more("quiet", po::bool_switch(&o.is_quiet), "tells only of jobs that fail or are lost");
   if (!parse(argc, argv, intro, common, options)) return false;
   o.redis = common.redis;
+  o.redis.longest = milliseconds(250);  // jobs wait
   o.queue = common.queue;
   o.timeout = duration_option("timeout", common.timeout);
   o.lease = duration_option("lease", lease);

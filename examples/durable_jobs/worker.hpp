@@ -105,7 +105,7 @@ private:
   redis::client client_;
   redis::client marker_client_;  // a command that blocks holds up those behind it
   queue queue_;
-  redis::backoff pause_{milliseconds(50), milliseconds(1000)};  // after a command that failed
+  redis::backoff pause_{milliseconds(50), milliseconds(250)};  // after a command that failed
   redis::backoff retry_;
 
   asio_wheel::wheel_timer look_;  // the wait for the head of the queue
