@@ -1,6 +1,8 @@
 // L3 roof: all of it but <asio_wheel/fmt.hpp>. Timeouts for Asio servers on a timing wheel.
 #pragma once
 
+#include <asio_wheel/detail/ground/requirements.hpp>
+
 #include <asio_wheel/cancel_after.hpp>
 #include <asio_wheel/heartbeat.hpp>
 #include <asio_wheel/keyed_scheduler.hpp>

@@ -1,6 +1,8 @@
 // L3 roof: how statistics and options read, for {fmt}. The umbrella header leaves it out.
 #pragma once
 
+#include <asio_wheel/detail/ground/requirements.hpp>
+
 #include <asio_wheel/detail/ground/export.hpp>
 #include <asio_wheel/wheel_options.hpp>
 #include <asio_wheel/wheel_stats.hpp>

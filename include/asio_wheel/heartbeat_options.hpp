@@ -1,6 +1,8 @@
 // L3 roof: what a heartbeat is told, and what it says.
 #pragma once
 
+#include <asio_wheel/detail/ground/requirements.hpp>
+
 #include <chrono>
 #include <cstddef>
 

@@ -1,13 +1,13 @@
 // L3 roof: functions that run later, or again and again, each under a key of its own.
 #pragma once
 
+#include <asio_wheel/detail/ground/requirements.hpp>
+
 #include <asio_wheel/asio.hpp>
+#include <asio_wheel/detail/ground/intrusive_ptr.hpp>
 #include <asio_wheel/detail/roof/scheduled_task.hpp>
 #include <asio_wheel/detail/roof/tick_after.hpp>
 #include <asio_wheel/wheel_place.hpp>
-
-#include <boost/smart_ptr/intrusive_ptr.hpp>
-#include <boost/system/system_error.hpp>
 
 #include <atomic>
 #include <concepts>
@@ -75,7 +75,7 @@ public:
   /// @param f      called as `f()`; may be movable only. It is destroyed after it ran, or soon
   ///               after it was cancelled.
   /// Errors: if the wheel has too many waits or ends them all, the task is gone; for the former,
-  ///   boost::system::system_error leaves by `run()`.
+  ///   system_error leaves by `run()`.
   /// Exceptions: std::bad_alloc, and what the key, `f` and posting to the context throw; nothing is
   ///   scheduled then.
   template <detail::task_function F>
@@ -245,7 +245,7 @@ private:
   {
     if (ec) {
       if (tasks->remove(*t) && ec != asio::error::operation_aborted)
-        throw boost::system::system_error(ec, "keyed_scheduler");
+        throw system_error(ec, "keyed_scheduler");
       return;
     }
     bool is_last = false;

@@ -1,6 +1,8 @@
 // L3 roof: what becomes of times that repeat when one of them is missed.
 #pragma once
 
+#include <asio_wheel/detail/ground/requirements.hpp>
+
 #include <cstdint>
 
 namespace asio_wheel {

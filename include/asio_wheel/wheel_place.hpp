@@ -1,6 +1,8 @@
 // L3 roof: where an object lives that can be made on an executor, a context or a wheel.
 #pragma once
 
+#include <asio_wheel/detail/ground/requirements.hpp>
+
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/use_wheel.hpp>
 #include <asio_wheel/wheel_timer_service.hpp>

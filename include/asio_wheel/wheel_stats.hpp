@@ -1,6 +1,8 @@
 // L2 service: what a wheel says about itself.
 #pragma once
 
+#include <asio_wheel/detail/ground/requirements.hpp>
+
 #include <asio_wheel/detail/ground/export.hpp>
 
 #include <array>

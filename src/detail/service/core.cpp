@@ -122,7 +122,7 @@ void section::finish() noexcept
   const tick unneeded = home_.take_unneeded();
   wheel_core& c = home_.core();
   // Without this the core may go with the wait that is destroyed.
-  const boost::intrusive_ptr<wheel_core> kept(destroyed_ ? &c : nullptr);
+  const intrusive_ptr<wheel_core> kept(destroyed_ ? &c : nullptr);
   home_.unlock();
 
   if (destroyed_) destroyed_->end(home_, wait_outcome::destroyed);

@@ -47,7 +47,7 @@ deadline_wait::~deadline_wait()
   if (keeps_core_) intrusive_ptr_release(&core());
 }
 
-boost::intrusive_ptr<wheel_core> deadline_wait::take_core() noexcept
+intrusive_ptr<wheel_core> deadline_wait::take_core() noexcept
 {
   if (!keeps_core_) return {};
   keeps_core_ = false;
@@ -87,7 +87,7 @@ bool deadline_wait::leave(bool for_good, driver_notice& later) noexcept
   home& h = *home_;
   bool alone = false;
   // Outside of the wheel's context, that may go as soon as the lock is released.
-  boost::intrusive_ptr<wheel_core> to_tell;
+  intrusive_ptr<wheel_core> to_tell;
   {
     std::unique_lock lock(h);
     while (sending_) {

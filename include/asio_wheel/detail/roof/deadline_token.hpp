@@ -8,11 +8,6 @@
 #include <asio_wheel/use_wheel.hpp>
 #include <asio_wheel/wheel_timer_service.hpp>
 
-#include <boost/asio/associated_executor.hpp>
-#include <boost/asio/async_result.hpp>
-#include <boost/asio/cancellation_type.hpp>
-#include <boost/asio/deferred.hpp>
-
 #include <concepts>
 #include <type_traits>
 #include <utility>
@@ -199,8 +194,8 @@ using inner_token =
 }  // namespace asio_wheel::detail
 
 template <class Token, class Time, asio_wheel::detail::deadline_report Report, class... Signatures>
-struct boost::asio::async_result<asio_wheel::detail::deadline_token<Token, Time, Report>,
-                                 Signatures...> : async_result<Token, Signatures...> {
+struct asio_wheel::asio::async_result<asio_wheel::detail::deadline_token<Token, Time, Report>,
+                                      Signatures...> : async_result<Token, Signatures...> {
   static_assert(Report == asio_wheel::detail::deadline_report::aborted ||
                   (asio_wheel::detail::reports_error<Signatures> && ...),
                 "timeout_after and timeout_at need an operation that completes with an "
@@ -222,8 +217,8 @@ struct boost::asio::async_result<asio_wheel::detail::deadline_token<Token, Time,
 };
 
 template <class Time, asio_wheel::detail::deadline_report Report, class... Signatures>
-struct boost::asio::async_result<asio_wheel::detail::partial_deadline_token<Time, Report>,
-                                 Signatures...> {
+struct asio_wheel::asio::async_result<asio_wheel::detail::partial_deadline_token<Time, Report>,
+                                      Signatures...> {
   template <class Initiation>
   using full = asio_wheel::detail::deadline_token<
     asio_wheel::detail::default_token_for<associated_executor_t<std::decay_t<Initiation>>>, Time,

@@ -2,11 +2,10 @@
 #pragma once
 
 #include <asio_wheel/detail/ground/export.hpp>
+#include <asio_wheel/detail/ground/intrusive_ptr.hpp>
 #include <asio_wheel/detail/service/core.hpp>
 #include <asio_wheel/wheel_place.hpp>
 #include <asio_wheel/wheel_timer.hpp>
-
-#include <boost/smart_ptr/intrusive_ptr.hpp>
 
 #include <atomic>
 #include <concepts>
@@ -60,7 +59,7 @@ public:
   }
 
 private:
-  const boost::intrusive_ptr<wheel_core> core_;
+  const intrusive_ptr<wheel_core> core_;
   const duration period_;
   std::size_t times_;  ///< runs still to come
   time_point turn_;    ///< the next of them

@@ -3,15 +3,13 @@
 
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/ground/export.hpp>
+#include <asio_wheel/detail/ground/intrusive_ptr.hpp>
 #include <asio_wheel/detail/service/cancel_link.hpp>
 #include <asio_wheel/detail/service/core.hpp>
 #include <asio_wheel/detail/service/embedded_signal.hpp>
 #include <asio_wheel/detail/service/op_memory.hpp>
 #include <asio_wheel/detail/service/wait_op.hpp>
 #include <asio_wheel/detail/service/wheel_clock.hpp>
-
-#include <boost/asio/cancellation_type.hpp>
-#include <boost/smart_ptr/intrusive_ptr.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -132,7 +130,7 @@ protected:
   [[nodiscard]] const error_code& verdict() const noexcept { return verdict_; }
 
   /// Keeps the core while the state is being freed.
-  [[nodiscard]] boost::intrusive_ptr<wheel_core> take_core() noexcept;
+  [[nodiscard]] intrusive_ptr<wheel_core> take_core() noexcept;
 
 private:
   [[nodiscard, gnu::flatten]] bool leave(bool for_good, driver_notice& later) noexcept;
@@ -171,7 +169,7 @@ private:
   friend class deadline_wait;
 
   home* const home_;
-  const boost::intrusive_ptr<wheel_core> core_;
+  const intrusive_ptr<wheel_core> core_;
   const time_point taken_up_;
   deadline_wait* passenger_;
 };
