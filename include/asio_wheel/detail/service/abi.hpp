@@ -165,7 +165,7 @@
 
 // Keeps a variable that nobody reads: `used` from the compiler, `retain` from --gc-sections.
 #if defined(__has_cpp_attribute)
-#if __has_cpp_attribute(gnu::retain)
+#if __has_cpp_attribute(gnu::retain) && defined(__ELF__)
 #define ASIO_WHEEL_ABI_KEEP [[gnu::used, gnu::retain]]
 #elif __has_cpp_attribute(gnu::used)
 #define ASIO_WHEEL_ABI_KEEP [[gnu::used]]
