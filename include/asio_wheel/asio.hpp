@@ -3,13 +3,7 @@
 
 #include <asio_wheel/detail/ground/requirements.hpp>
 
-// The one place that decides. ASIO_WHEEL_STANDALONE comes with the CMake target
-// asio_wheel::standalone; a library and a program have to agree on it (detail/service/abi.hpp).
-#if defined(ASIO_WHEEL_STANDALONE)
-#define ASIO_WHEEL_ASIO(header) <asio/header>
-#else
-#define ASIO_WHEEL_ASIO(header) <boost/asio/header>
-#endif
+#include <asio_wheel/detail/service/which_asio.hpp>
 
 // What nearly every part of the library needs. What only one part needs, it includes itself, with
 // the same macro.

@@ -12,8 +12,8 @@ Installs the packages that are missing (Debian 12; with sudo unless you are root
 compiles the library and its tests for each platform, and runs them where a test does not depend on
 how fast the machine is:
 
-  arm64 i386 s390x   with a cross compiler, run by qemu-user: 64 bits with a weak memory order, 32
-                     bits, and big-endian
+  arm64 i386 s390x   with a cross compiler, run by qemu-user: other alignments and atomics, 32 bits,
+                     and big-endian; on x86, qemu keeps x86's memory order
   windows            with mingw-w64, run by wine; without the tests that need POSIX
   libc++             with clang++-16 and its libc++ instead of libstdc++
 

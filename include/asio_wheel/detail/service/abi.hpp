@@ -1,9 +1,13 @@
 // L2 service: the symbol that lets a library and a program fail to link if their Asio differs.
 #pragma once
 
-#include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/ground/export.hpp>
+#include <asio_wheel/detail/service/which_asio.hpp>
 
+// clang-format off
+#include ASIO_WHEEL_ASIO(cancellation_type.hpp)  // and with it Asio's settings
+#include ASIO_WHEEL_ASIO(version.hpp)
+// clang-format on
 #if !defined(ASIO_WHEEL_STANDALONE)
 #include <boost/version.hpp>
 #endif
