@@ -5,16 +5,64 @@ function(asio_wheel_set_warnings target)
   if(NOT PROJECT_IS_TOP_LEVEL)
     return()
   endif()
+  if(MSVC)
+    target_compile_options(${target} PRIVATE /W4 $<$<BOOL:${ASIO_WHEEL_WARNINGS_AS_ERRORS}>:/WX>)
+    return()
+  endif()
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wconversion -Wshadow)
   if(ASIO_WHEEL_WARNINGS_AS_ERRORS)
     target_compile_options(${target} PRIVATE -Werror)
   endif()
 endfunction()
 
+# asio_wheel_choose_part(<NAME> <what> <Boost's library>...): resolves ASIO_WHEEL_BUILD_<NAME>. By
+# default a part is built where what it needs is found; what is asked for has to be there.
+function(asio_wheel_choose_part name what)
+  set(ASIO_WHEEL_BUILD_${name} AUTO CACHE STRING
+    "Build the ${what}: ON, OFF or AUTO, which is where what they need is found")
+  set(value ${ASIO_WHEEL_BUILD_${name}})
+  if(value STREQUAL "AUTO")
+    set(value ${PROJECT_IS_TOP_LEVEL})
+    if(value)
+      find_package(Boost 1.81 CONFIG QUIET OPTIONAL_COMPONENTS ${ARGN})
+      foreach(component IN LISTS ARGN)
+        if(NOT TARGET Boost::${component})
+          message(STATUS "The ${what} are left out: they need Boost's ${component}")
+          set(value OFF)
+        endif()
+      endforeach()
+    endif()
+  endif()
+  set(ASIO_WHEEL_BUILD_${name} ${value} PARENT_SCOPE)
+endfunction()
+
+# What programs link: the library, and for their includes of Boost.Asio, if the library is not on
+# it, headers that forward to the standalone one (cmake/standalone).
+if(ASIO_WHEEL_ASIO STREQUAL "standalone")
+  set(asio_wheel_libraries asio_wheel_as_boost_asio asio_wheel::standalone)
+else()
+  set(asio_wheel_libraries asio_wheel::asio_wheel)
+endif()
+
+# asio_wheel_needs_boost_asio(<out> <source>...): whether one of them cannot be compiled because it
+# includes what only goes with Boost.Asio, and the library is not on that.
+function(asio_wheel_needs_boost_asio out)
+  set(${out} FALSE PARENT_SCOPE)
+  if(ASIO_WHEEL_ASIO STREQUAL "standalone")
+    foreach(source IN LISTS ARGN)
+      file(STRINGS ${source} lines
+        REGEX "include.*(boost/beast|boost/json|boost/redis|boost/mysql|asio_wheel/beast)")
+      if(lines)
+        set(${out} TRUE PARENT_SCOPE)
+      endif()
+    endforeach()
+  endif()
+endfunction()
+
 # asio_wheel_add_program(<name> <source>...): a program that uses the library.
 function(asio_wheel_add_program name)
   add_executable(${name} ${ARGN})
-  target_link_libraries(${name} PRIVATE asio_wheel::asio_wheel)
+  target_link_libraries(${name} PRIVATE ${asio_wheel_libraries})
   set_target_properties(${name} PROPERTIES CXX_EXTENSIONS OFF)
   asio_wheel_set_warnings(${name})
 endfunction()

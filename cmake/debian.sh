@@ -65,6 +65,12 @@ install_packages() {
     fail "apt-get could not install: ${missing[*]}"
 }
 
+# Where this machine's own packages come from, unless MIRROR says otherwise.
+debian_mirror() {
+  echo "${MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' |
+    grep '/debian/$' | head -n 1)}"
+}
+
 # How many compilers to run: one per CPU, but each may need about 1 GiB for Asio's templates.
 build_jobs() {
   local cpus memory

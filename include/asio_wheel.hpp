@@ -2,6 +2,8 @@
 // <asio_wheel/timed_stream.hpp> and <asio_wheel/beast.hpp>.
 #pragma once
 
+#include <asio_wheel/detail/ground/requirements.hpp>
+
 #include <asio_wheel/cancel_after.hpp>
 #include <asio_wheel/heartbeat.hpp>
 #include <asio_wheel/idle_window.hpp>

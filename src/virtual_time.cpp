@@ -1,8 +1,6 @@
 // L3 roof: stopping the clock and moving it from one due wait to the next.
+#include <asio_wheel/asio.hpp>
 #include <asio_wheel/virtual_time.hpp>
-
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/query.hpp>
 
 #include <algorithm>
 #include <stdexcept>

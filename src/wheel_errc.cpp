@@ -6,7 +6,7 @@
 namespace asio_wheel {
 namespace {
 
-class category final : public boost::system::error_category {
+class category final : public error_category {
 public:
   const char* name() const noexcept override { return "asio_wheel"; }
 
@@ -21,7 +21,7 @@ public:
 
 }  // namespace
 
-const boost::system::error_category& wheel_category() noexcept
+const error_category& wheel_category() noexcept
 {
   static const category instance;
   return instance;

@@ -10,7 +10,8 @@ Usage: test/builds.sh
 
 Installs the packages that are missing (Debian 12; with sudo unless you are root; asks nothing), and
 then, in build/builds and with warnings as errors:
-  - compiles each public header by itself;
+  - compiles each public header by itself, and sees it refused by one line without C++20 and without
+    exceptions;
   - compiles the library and test/builds/everything.cpp, a program that uses all of it, with g++ and
     clang++-16, as C++20 and C++23, with Debian's hardening, _FORTIFY_SOURCE=3, _GLIBCXX_ASSERTIONS
     and Asio's switches, as a static and as a shared library, and runs the program.
@@ -76,6 +77,21 @@ headers() {
   done < <(cd include && find . -name '*.hpp' -printf '%P\n' | sort)
 }
 
+# refused <compiler> <standard> <why> <argument>...: by each public header, with one #error; the
+# second error is the end of the compilation.
+refused() {
+  local header
+  while read -r header; do
+    echo "#include <$header>" >"$result.cpp"
+    if "$1" "-std=$2" "${includes[@]}" "${@:4}" -fsyntax-only "$result.cpp" 2>"$result.errors" ||
+      ! grep -q "error: .*$3" "$result.errors" || (($(grep -c 'error: ' "$result.errors") != 2)); then
+      echo "wrong: $header is not refused readably"
+      grep 'error: ' "$result.errors" | head -n 5
+      return 1
+    fi
+  done < <(cd include && find . -path ./asio_wheel/detail -prune -o -name '*.hpp' -printf '%P\n')
+}
+
 # check <name> <function> <argument>...: in the background, once there is a processor for it.
 jobs=$(build_jobs)
 check() {
@@ -121,6 +137,10 @@ check 'BOOST_ASIO_SEPARATE_COMPILATION' \
 check 'BOOST_ASIO_ENABLE_HANDLER_TRACKING' \
   program clang++-16 c++20 -DBOOST_ASIO_ENABLE_HANDLER_TRACKING
 check 'BOOST_ASIO_DISABLE_THREADS' program clang++-16 c++20 -DBOOST_ASIO_DISABLE_THREADS
+for compiler in g++ clang++-16; do
+  check "$compiler, C++17 is refused" refused "$compiler" c++17 'C++20'
+  check "$compiler, no exceptions is refused" refused "$compiler" c++20 'exceptions' -fno-exceptions
+done
 for part in 0 1 2 3; do
   check "headers by themselves, part $((part + 1)) of 4" headers clang++-16 c++20 "$part"
 done

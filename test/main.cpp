@@ -4,5 +4,10 @@
 
 int main(int argc, char* argv[])
 {
-  return boost::unit_test::unit_test_main([] { return true; }, argc, argv);
+#if defined(BOOST_TEST_DYN_LINK)
+  const auto start = [] { return true; };
+#else
+  const auto start = [](int, char*[]) -> boost::unit_test::test_suite* { return nullptr; };
+#endif
+  return boost::unit_test::unit_test_main(start, argc, argv);
 }

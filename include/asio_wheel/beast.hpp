@@ -1,10 +1,12 @@
 // L3 roof: what Boost.Beast's WebSocket asks of the stream below it.
 #pragma once
 
+#include <asio_wheel/detail/ground/requirements.hpp>
+
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/timed_stream.hpp>
 
-#include <boost/asio/basic_stream_socket.hpp>
+#include ASIO_WHEEL_ASIO(basic_stream_socket.hpp)
 #include <boost/beast/core/role.hpp>
 #include <boost/beast/websocket/teardown.hpp>
 

@@ -1,6 +1,8 @@
 // L3 roof: any asynchronous operation, cancelled when it takes too long.
 #pragma once
 
+#include <asio_wheel/detail/ground/requirements.hpp>
+
 #include <asio_wheel/detail/roof/deadline_token.hpp>
 
 namespace asio_wheel {

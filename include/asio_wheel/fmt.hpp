@@ -2,6 +2,8 @@
 // leaves it out.
 #pragma once
 
+#include <asio_wheel/detail/ground/requirements.hpp>
+
 #include <asio_wheel/detail/ground/export.hpp>
 #include <asio_wheel/pending_handlers.hpp>
 #include <asio_wheel/wheel_options.hpp>

@@ -1,6 +1,8 @@
 // L3 roof: says when to ping a peer, and when to give it up.
 #pragma once
 
+#include <asio_wheel/detail/ground/requirements.hpp>
+
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/roof/alive_object.hpp>
 #include <asio_wheel/detail/roof/beating_state.hpp>
@@ -8,8 +10,6 @@
 #include <asio_wheel/detail/roof/heartbeat_handler.hpp>
 #include <asio_wheel/heartbeat_options.hpp>
 #include <asio_wheel/wheel_place.hpp>
-
-#include <boost/asio/async_result.hpp>
 
 #include <type_traits>
 #include <utility>

@@ -1,6 +1,8 @@
 // L3 roof: the options and the events of a heartbeat.
 #pragma once
 
+#include <asio_wheel/detail/ground/requirements.hpp>
+
 #include <chrono>
 #include <cstddef>
 

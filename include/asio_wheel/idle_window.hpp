@@ -1,6 +1,8 @@
 // L3 roof: how long something may be idle, depending on how busy the program is.
 #pragma once
 
+#include <asio_wheel/detail/ground/requirements.hpp>
+
 #include <chrono>
 
 namespace asio_wheel {

@@ -1,18 +1,17 @@
 // L3 roof: functions that run later, or again and again, each under a key of its own.
 #pragma once
 
+#include <asio_wheel/detail/ground/requirements.hpp>
+
 #include <asio_wheel/asio.hpp>
+#include <asio_wheel/detail/ground/intrusive_ptr.hpp>
+#include <asio_wheel/detail/roof/hash_set.hpp>
 #include <asio_wheel/detail/roof/scheduled_task.hpp>
 #include <asio_wheel/detail/roof/tick_after.hpp>
 #include <asio_wheel/detail/service/core.hpp>
 #include <asio_wheel/detail/service/initiate_wait.hpp>
 #include <asio_wheel/detail/service/timer_executor.hpp>
 #include <asio_wheel/wheel_place.hpp>
-
-#include <boost/smart_ptr/intrusive_ptr.hpp>
-#include <boost/smart_ptr/intrusive_ref_counter.hpp>
-#include <boost/system/system_error.hpp>
-#include <boost/unordered/unordered_flat_set.hpp>
 
 #include <cstddef>
 #include <functional>
@@ -73,7 +72,7 @@ public:
   /// @param f      called as `f()`; may be movable only. It is destroyed after it ran, or soon
   ///               after it was cancelled.
   /// Errors: if the wheel has too many waits or ends them all, the task is gone; for the former,
-  ///   boost::system::system_error leaves by `run()`.
+  ///   system_error leaves by `run()`.
   /// Exceptions: std::bad_alloc, and what the key, `f` and posting to the context throw; nothing is
   ///   scheduled then.
   template <detail::task_function F>
@@ -132,11 +131,11 @@ public:
 private:
   class task_map;
   struct task;
-  using task_ptr = boost::intrusive_ptr<task>;
-  using map_ptr = boost::intrusive_ptr<task_map>;
+  using task_ptr = detail::intrusive_ptr<task>;
+  using map_ptr = detail::intrusive_ptr<task_map>;
 
   /// One task. The map and the wait's handler own it; those who wait own the map.
-  struct task : detail::scheduled_task, boost::intrusive_ref_counter<task> {
+  struct task : detail::scheduled_task, detail::intrusive_ref_counter<task> {
     task(const map_ptr& m, Key&& k, duration delay)
       : detail::scheduled_task(m->core(), delay),
         map(m),
@@ -189,7 +188,7 @@ private:
   };
 
   /// The live tasks. They are made before the lock is taken, and destroyed after it is released.
-  class task_map : public boost::intrusive_ref_counter<task_map> {
+  class task_map : public detail::intrusive_ref_counter<task_map> {
   public:
     explicit task_map(const wheel_place<>& place)
       : core_(&detail::core_of(place.wheel)),
@@ -293,7 +292,7 @@ private:
     }
 
   private:
-    using task_set = boost::unordered_flat_set<task_ptr, hash_key, equal_keys>;
+    using task_set = detail::hash_set<task_ptr, hash_key, equal_keys>;
 
     [[nodiscard]] task_ptr take(typename task_set::iterator it)
     {
@@ -303,7 +302,7 @@ private:
       return t;
     }
 
-    const boost::intrusive_ptr<detail::wheel_core> core_;
+    const detail::intrusive_ptr<detail::wheel_core> core_;
     const detail::timer_executor<executor_type> executor_;
     mutable std::mutex mutex_;
     task_set tasks_;
@@ -336,7 +335,7 @@ private:
     task_map& tasks = *t->map;
     if (ec) {
       if (tasks.remove(*t) && ec != asio::error::operation_aborted)
-        throw boost::system::system_error(ec, "keyed_scheduler");
+        throw system_error(ec, "keyed_scheduler");
       return;
     }
     switch (tasks.begin(*t)) {

@@ -1,6 +1,8 @@
 // L3 roof: what happens when a tick that repeats is missed.
 #pragma once
 
+#include <asio_wheel/detail/ground/requirements.hpp>
+
 #include <cstdint>
 
 namespace asio_wheel {

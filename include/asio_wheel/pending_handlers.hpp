@@ -1,6 +1,8 @@
 // L2 service: who waits.
 #pragma once
 
+#include <asio_wheel/detail/ground/requirements.hpp>
+
 #include <asio_wheel/detail/service/wheel_clock.hpp>
 
 #include <cstdint>

@@ -1,6 +1,8 @@
 // L3 roof: what limits a stream's operations beyond their one expiry.
 #pragma once
 
+#include <asio_wheel/detail/ground/requirements.hpp>
+
 #include <chrono>
 
 namespace asio_wheel {

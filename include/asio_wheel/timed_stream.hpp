@@ -1,6 +1,8 @@
 // L3 roof: a stream whose operations time out.
 #pragma once
 
+#include <asio_wheel/detail/ground/requirements.hpp>
+
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/roof/deadline_token.hpp>
 #include <asio_wheel/detail/roof/default_token.hpp>
@@ -10,11 +12,9 @@
 #include <asio_wheel/stream_limits.hpp>
 #include <asio_wheel/use_wheel.hpp>
 
-#include <boost/asio/append.hpp>
-#include <boost/asio/async_result.hpp>
-#include <boost/asio/connect.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/post.hpp>
+#include ASIO_WHEEL_ASIO(append.hpp)
+#include ASIO_WHEEL_ASIO(connect.hpp)
+#include ASIO_WHEEL_ASIO(ip / tcp.hpp)
 
 #include <concepts>
 #include <cstddef>

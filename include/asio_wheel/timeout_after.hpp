@@ -1,6 +1,8 @@
 // L3 roof: any asynchronous operation, timed out when it takes too long.
 #pragma once
 
+#include <asio_wheel/detail/ground/requirements.hpp>
+
 #include <asio_wheel/detail/roof/deadline_token.hpp>
 
 namespace asio_wheel {
@@ -18,7 +20,7 @@ namespace asio_wheel {
 /// they are. All else is as with cancel_after.
 ///
 /// Of an operation that completes with an exception_ptr, as co_spawn does, it is a
-/// boost::system::system_error with operation_aborted that becomes one with timed_out, and so does
+/// system_error with operation_aborted that becomes one with timed_out, and so does
 /// what `a || b` throws when both sides were aborted. A coroutine that caught the cancellation, and
 /// returned or threw something else, ends with that: its result counts. It hears the deadline as a
 /// cancellation of `type`, and passes on none but terminal ones unless it has called

@@ -1,13 +1,12 @@
 // L3 roof: makes a context's wheel, and finds it again.
 #pragma once
 
+#include <asio_wheel/detail/ground/requirements.hpp>
+
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/service/innermost_executor.hpp>
 #include <asio_wheel/detail/service/recent_wheel.hpp>
 #include <asio_wheel/wheel_timer_service.hpp>
-
-#include <boost/asio/execution_context.hpp>
-#include <boost/asio/query.hpp>
 
 #include <concepts>
 #include <type_traits>

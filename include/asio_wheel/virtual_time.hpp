@@ -1,12 +1,13 @@
 // L3 roof: time that passes when a test says so.
 #pragma once
 
+#include <asio_wheel/detail/ground/requirements.hpp>
+
 #include <asio_wheel/detail/ground/export.hpp>
+#include <asio_wheel/detail/ground/intrusive_ptr.hpp>
 #include <asio_wheel/detail/service/core.hpp>
 #include <asio_wheel/detail/service/wheel_clock.hpp>
 #include <asio_wheel/wheel_timer_service.hpp>
-
-#include <boost/smart_ptr/intrusive_ptr.hpp>
 
 #include <cstddef>
 #include <functional>
@@ -99,7 +100,7 @@ private:
   [[nodiscard]] time_point end_of(duration d) const noexcept;
   void complete_until(time_point limit);
 
-  boost::intrusive_ptr<detail::wheel_core> core_;
+  detail::intrusive_ptr<detail::wheel_core> core_;
   std::function<void()> run_ready_;
 };
 

@@ -1,6 +1,8 @@
 // L2 service: the library's own errors.
 #pragma once
 
+#include <asio_wheel/detail/ground/requirements.hpp>
+
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/ground/export.hpp>
 
@@ -15,7 +17,7 @@ enum class wheel_errc {
 };
 
 /// The category of wheel_errc.
-[[nodiscard]] ASIO_WHEEL_EXPORT const boost::system::error_category& wheel_category() noexcept;
+[[nodiscard]] ASIO_WHEEL_EXPORT const error_category& wheel_category() noexcept;
 
 /// Converts a wheel_errc to an error_code.
 [[nodiscard]] inline error_code make_error_code(wheel_errc e) noexcept
@@ -25,8 +27,10 @@ enum class wheel_errc {
 
 }  // namespace asio_wheel
 
+#if !defined(ASIO_WHEEL_STANDALONE)
 template <>
 struct boost::system::is_error_code_enum<asio_wheel::wheel_errc> : std::true_type {};
+#endif
 
 template <>
 struct std::is_error_code_enum<asio_wheel::wheel_errc> : std::true_type {};

@@ -1,15 +1,14 @@
 // L3 roof: a tick that repeats without drift.
 #pragma once
 
+#include <asio_wheel/detail/ground/requirements.hpp>
+
 #include <asio_wheel/asio.hpp>
+#include <asio_wheel/detail/ground/intrusive_ptr.hpp>
 #include <asio_wheel/detail/roof/default_token.hpp>
 #include <asio_wheel/detail/roof/interval_schedule.hpp>
 #include <asio_wheel/missed_tick.hpp>
 #include <asio_wheel/wheel_place.hpp>
-
-#include <boost/asio/cancellation_state.hpp>
-#include <boost/asio/compose.hpp>
-#include <boost/smart_ptr/intrusive_ptr.hpp>
 
 #include <memory>
 
@@ -140,7 +139,7 @@ private:
       schedule->wait(self, began_);
     }
 
-    boost::intrusive_ptr<detail::interval_schedule> schedule_;
+    detail::intrusive_ptr<detail::interval_schedule> schedule_;
     detail::interval_schedule::epoch began_ = 0;
   };
 

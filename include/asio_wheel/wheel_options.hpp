@@ -1,6 +1,8 @@
 // L2 service: the options of a wheel.
 #pragma once
 
+#include <asio_wheel/detail/ground/requirements.hpp>
+
 #include <asio_wheel/detail/ground/export.hpp>
 
 #include <chrono>

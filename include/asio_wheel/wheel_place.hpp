@@ -1,6 +1,8 @@
 // L3 roof: an executor, a context or a wheel as one parameter.
 #pragma once
 
+#include <asio_wheel/detail/ground/requirements.hpp>
+
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/use_wheel.hpp>
 #include <asio_wheel/wheel_timer_service.hpp>

@@ -1,6 +1,8 @@
 // L2 service: a wheel's counters and its histogram of lateness.
 #pragma once
 
+#include <asio_wheel/detail/ground/requirements.hpp>
+
 #include <asio_wheel/detail/ground/export.hpp>
 
 #include <array>

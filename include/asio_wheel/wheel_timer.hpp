@@ -1,6 +1,8 @@
 // L3 roof: a drop-in for asio::steady_timer whose waits are on the wheel.
 #pragma once
 
+#include <asio_wheel/detail/ground/requirements.hpp>
+
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/roof/default_token.hpp>
 #include <asio_wheel/detail/service/initiate_wait.hpp>
@@ -8,9 +10,6 @@
 #include <asio_wheel/detail/service/timer_state.hpp>
 #include <asio_wheel/wheel_place.hpp>
 #include <asio_wheel/wheel_timer_service.hpp>
-
-#include <boost/asio/async_result.hpp>
-#include <boost/asio/wait_traits.hpp>
 
 #include <concepts>
 #include <cstddef>

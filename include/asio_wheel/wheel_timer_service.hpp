@@ -1,6 +1,8 @@
 // L2 service: the service that plugs a timing wheel into an execution context.
 #pragma once
 
+#include <asio_wheel/detail/ground/requirements.hpp>
+
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/ground/export.hpp>
 #include <asio_wheel/detail/service/abi.hpp>
@@ -11,11 +13,6 @@
 #include <asio_wheel/wheel_errc.hpp>
 #include <asio_wheel/wheel_options.hpp>
 #include <asio_wheel/wheel_stats.hpp>
-
-#include <boost/asio/async_result.hpp>
-#include <boost/asio/deferred.hpp>
-#include <boost/asio/execution_context.hpp>
-#include <boost/asio/io_context.hpp>
 
 #include <cstddef>
 #include <optional>
@@ -154,7 +151,7 @@ private:
 
   void shutdown() override;
 
-  boost::intrusive_ptr<detail::wheel_core> core_;
+  detail::intrusive_ptr<detail::wheel_core> core_;
 };
 
 inline detail::wheel_core& detail::core_of(const wheel_timer_service& wheel) noexcept

@@ -1,13 +1,14 @@
 // L3 roof: tells when something has not been touched for a while.
 #pragma once
 
+#include <asio_wheel/detail/ground/requirements.hpp>
+
+#include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/roof/alive_object.hpp>
 #include <asio_wheel/detail/roof/default_token.hpp>
 #include <asio_wheel/detail/roof/watched_state.hpp>
 #include <asio_wheel/idle_window.hpp>
 #include <asio_wheel/wheel_place.hpp>
-
-#include <boost/asio/async_result.hpp>
 
 namespace asio_wheel {
 

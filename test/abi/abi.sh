@@ -5,7 +5,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 usage() {
   cat <<'END'
-Usage: test/abi/abi.sh <compiler> <scratch folder> [<folder with boost/>...]
+Usage: test/abi/abi.sh [--standalone] <compiler> <scratch folder> [<folder with boost/>...]
 
 Compiles a library (src/detail/service/abi.cpp) and a program (detail/service/abi.hpp), each with
 every setting of Asio that abi.hpp names and with another Boost. Fails unless
@@ -14,16 +14,21 @@ every setting of Asio that abi.hpp names and with another Boost. Fails unless
   - the same holds for a static and a shared library, with and without optimisation, with link-time
     optimisation and with --gc-sections;
   - every file that includes wheel_timer_service.hpp takes part.
+With --standalone: the same for the library on the standalone Asio, in <folder>; and none of the two
+libraries links with a program that is on the other's Asio.
 END
 }
 
+standalone=0
 case ${1:-} in
   '' | -h | --help) usage; exit ;;
+  --standalone) standalone=1; shift ;;
 esac
 compiler=$1 scratch=$(realpath -m "$2")
 rm -rf "$scratch"
 mkdir -p "$scratch"
 flags=(-std=c++20 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -fPIC -fvisibility=hidden)
+((standalone == 0)) || flags+=(-DASIO_WHEEL_STANDALONE)
 includes=(-Iinclude)
 for folder in "${@:3}"; do includes+=(-isystem "$folder"); done
 why='library_and_program_must_use_the_same_boost_and_asio_settings'
@@ -71,9 +76,11 @@ fails() {
 }
 
 # Each setting by itself.
-mkdir -p "$scratch"/{boost,asio}/boost/asio
-for header in boost/boost/version asio/boost/asio/version; do
+versions=(boost/boost/version asio/boost/asio/version)
+((standalone == 0)) || versions=(asio/asio/version)
+for header in "${versions[@]}"; do
   name=${header#*/} macro=${header%/version} macro=${macro#*/} macro=${macro////_}
+  mkdir -p "$scratch/${header%/*}"
   printf '#include_next <%s.hpp>\n#undef %s_VERSION\n#define %s_VERSION 999900\n' \
     "$name" "${macro^^}" "${macro^^}" >"$scratch/$header.hpp"
 done
@@ -95,7 +102,15 @@ settings=(
   -DBOOST_ASIO_NO_EXCEPTIONS
   -DBOOST_ASIO_NO_TYPEID
 )
+# asio_is_it <setting>: for the Asio that is used, if it is one of that.
+asio_is_it() {
+  if ((standalone)); then
+    [[ $1 != "-isystem$scratch/boost" ]] || return 1
+    setting=${1//-DBOOST_/-D}
+  fi
+}
 for setting in "${settings[@]}"; do
+  asio_is_it "$setting" || continue
   read -ra arguments <<<"$setting"
   program
   library "${arguments[@]}"
@@ -107,22 +122,28 @@ for setting in "${settings[@]}"; do
 done
 for setting in -DBOOST_ASIO_SEPARATE_COMPILATION -DBOOST_ASIO_NO_DEPRECATED -DNDEBUG -O2 -std=c++2b \
   -pthread; do
+  asio_is_it "$setting"
   program "$setting"
   links "program with $setting, which is all the same" "$scratch/library.o"
 done
 
+# One setting that stands for all.
+setting=-DBOOST_ASIO_DISABLE_THREADS
+asio_is_it "$setting"
+no_threads=$setting
+
 # Two files of one program that disagree.
 library
 program
-compile -DBOOST_ASIO_DISABLE_THREADS -c "$scratch/other.cpp" -o "$scratch/other.o"
-fails 'one file of the program with BOOST_ASIO_DISABLE_THREADS' "$scratch/library.o"
+compile "$no_threads" -c "$scratch/other.cpp" -o "$scratch/other.o"
+fails "one file of the program with $no_threads" "$scratch/library.o"
 
 # One setting in every way to build.
 for optimisation in -O0 -O2 '-O2 -flto' '-O2 -ffunction-sections -fdata-sections -Wl,--gc-sections'; do
   read -ra compiling <<<"${optimisation/-Wl,--gc-sections/}"
   read -ra linking <<<"$optimisation"
   program "${compiling[@]}"
-  for difference in '' -DBOOST_ASIO_DISABLE_THREADS; do
+  for difference in '' "$no_threads"; do
     if [[ -z $difference ]]; then outcome=links; else outcome=fails; fi
     shared=(-DASIO_WHEEL_SHARED -DASIO_WHEEL_BUILDING)
     rm -f "$scratch"/liblib.*
@@ -145,12 +166,22 @@ program
 library "${shared[@]}"
 "$compiler" -shared "$scratch/library.o" -o "$scratch/liblib.so"
 links 'shared' -L"$scratch" -llib
-library "${shared[@]}" "-isystem$scratch/boost"
+library "${shared[@]}" "-isystem$scratch/asio"
 "$compiler" -shared "$scratch/library.o" -o "$scratch/liblib.so"
 if LD_LIBRARY_PATH=$scratch "$scratch/program" 2>"$scratch/log"; then
-  wrong 'a program starts with a library of another Boost'
+  wrong 'a program starts with a library of another Asio'
 elif ! grep -q "$why" "$scratch/log"; then
   wrong "the loader's message does not say why"
+fi
+
+# Boost.Asio is not the standalone one.
+if ((standalone)); then
+  library -UASIO_WHEEL_STANDALONE
+  program
+  fails "library on Boost.Asio" "$scratch/library.o"
+  library
+  program -UASIO_WHEEL_STANDALONE
+  fails "program on Boost.Asio" "$scratch/library.o"
 fi
 
 # The library and its user in one file.

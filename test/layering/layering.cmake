@@ -10,6 +10,8 @@
 #
 # The wheel must not meet clocks and threads by way of the ground either.
 # Nobody, tests and examples included, may use what Asio keeps to itself.
+# Asio is Boost's or the standalone one: asio.hpp decides, and the other files of the house name
+# neither, with the exceptions in files_with_boost.
 # A room is x.hpp with x.cpp. Rooms must not include one another in a circle, even on one floor.
 cmake_minimum_required(VERSION 3.25)
 
@@ -19,6 +21,9 @@ set(public_files_of_service
 set(clocks_and_threads
   chrono ctime time.h thread mutex shared_mutex condition_variable atomic future semaphore latch
   barrier stop_token stdatomic.h pthread.h threads.h)
+set(files_with_boost
+  include/asio_wheel/asio.hpp include/asio_wheel/beast.hpp include/asio_wheel/wheel_errc.hpp
+  include/asio_wheel/detail/roof/hash_set.hpp include/asio_wheel/detail/service/abi.hpp)
 set(failures 0)
 
 # report(<file> <line> <why>)
@@ -206,12 +211,17 @@ foreach(file IN LISTS files)
   if(floor STREQUAL "1")
     check_wheel_is_timeless(${file})
   endif()
-  file(STRINGS ${ROOT}/${file} lines REGEX "^[ \t]*#[ \t]*include|asio::detail")
+  file(STRINGS ${ROOT}/${file} lines REGEX "^[ \t]*#[ \t]*include|asio::detail|boost::")
   foreach(line IN LISTS lines)
     if(line MATCHES "#[ \t]*include[ \t]*[<\"]([^>\"]+)")
       check_include("${file}" "${floor}" "${line}" "${CMAKE_MATCH_1}")
+    elseif(line MATCHES "#[ \t]*include[ \t]*ASIO_WHEEL_ASIO\\(([^)]+)")
+      check_include("${file}" "${floor}" "${line}" "asio/${CMAKE_MATCH_1}")
     else()
       string(REGEX REPLACE "//.*" "" code "${line}")
+      if(floor GREATER 1 AND code MATCHES "boost::" AND NOT file IN_LIST files_with_boost)
+        report("${file}" "${line}" "asio::, error_code and the like are either Asio's")
+      endif()
       if(code MATCHES "(^|[^a-z_])asio::detail")
         report("${file}" "${line}" "Asio's own affair")
       endif()

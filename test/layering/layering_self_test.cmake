@@ -80,13 +80,19 @@ refuses(src/detail/wheel/timing_wheel.cpp "#include <mutex> // only here" "no th
 refuses(${public}/wheel_timer.hpp "#include <boost/asio/detail/op_queue.hpp>" "own affair")
 refuses(${public}/wheel_timer.hpp "using asio::detail::op_queue;" "own affair")
 refuses(test/unit/roof/wheel_timer.cpp "boost::asio::detail::mutex m;" "own affair")
+refuses(${house}/service/shard.hpp "#include <boost/asio/strand.hpp>" "which Asio it is")
+refuses(${house}/service/shard.hpp "#include <asio/strand.hpp>" "which Asio it is")
+refuses(${house}/service/shard.hpp "#include ASIO_WHEEL_ASIO(detail/mutex.hpp)" "own affair")
+refuses(${house}/wheel/timing_wheel.hpp "#include ASIO_WHEEL_ASIO(error.hpp)"
+  "standard library only")
+refuses(${public}/wheel_timer.hpp "boost::asio::io_context c;" "either Asio's")
 refuses(src/detail/wheel/timing_wheel.cpp "#include <asio_wheel/detail/wheel/misspelt.hpp>"
   "no such header")
 
 accepts(${house}/ground/tick.hpp "#include <limits>")
 accepts(${house}/ground/clock.hpp "#include <thread>")
 accepts(${house}/service/shard.hpp "#include <mutex>")
-accepts(${house}/service/shard.hpp "#include <boost/asio/strand.hpp>")
+accepts(${house}/service/shard.hpp "#include ASIO_WHEEL_ASIO(strand.hpp)")
 accepts(${public}/wheel_timer.hpp "asio_wheel::detail::access a; // not asio::detail")
 
 # Files in the house that are on no floor.

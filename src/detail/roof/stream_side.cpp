@@ -38,7 +38,7 @@ wait_outcome stream_side::expire(time_point) noexcept
 
 operation_guard& stream_side::use_guard(wheel_core& c)
 {
-  if (!guard_) guard_.reset(new operation_guard(c, *this));
+  if (!guard_) guard_ = guard_ptr(new operation_guard(c, *this));
   return *guard_;
 }
 

@@ -1,8 +1,8 @@
 // L2 service: aborts that are exceptions.
+#include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/service/completion_result.hpp>
 
-#include <boost/asio/multiple_exceptions.hpp>
-#include <boost/system/system_error.hpp>
+#include ASIO_WHEEL_ASIO(multiple_exceptions.hpp)
 
 namespace asio_wheel::detail {
 
@@ -11,7 +11,7 @@ bool is_abort(const std::exception_ptr& e) noexcept
   if (!e) return false;
   try {
     std::rethrow_exception(e);
-  } catch (const boost::system::system_error& error) {
+  } catch (const system_error& error) {
     return error.code() == asio::error::operation_aborted;
   } catch (const asio::multiple_exceptions& several) {
     return is_abort(several.first_exception());
@@ -22,7 +22,7 @@ bool is_abort(const std::exception_ptr& e) noexcept
 
 std::exception_ptr exception_of(const error_code& ec) noexcept
 {
-  return std::make_exception_ptr(boost::system::system_error(ec));
+  return std::make_exception_ptr(system_error(ec));
 }
 
 }  // namespace asio_wheel::detail

@@ -62,7 +62,8 @@ wheel_core::wheel_core(asio::execution_context& context, const asio::any_io_exec
     clock_(options_.clock, options_.tick),
     homes_(make_homes(*this, options_, clock_)),
     due_(shards_of(homes_)),
-    driver_(native_, context, clock_, [this] { return pass(); }, [this] { deliver_found(); })
+    driver_(
+      native_, context, clock_, [this] { return pass(); }, [this] { deliver_found(); })
 {}
 
 wheel_core::~wheel_core() = default;
@@ -121,7 +122,7 @@ void section::finish() noexcept
   const tick unneeded = home_.take_unneeded();
   wheel_core& c = home_.core();
   // Without this the core may go with the wait that is destroyed.
-  const boost::intrusive_ptr<wheel_core> kept(destroyed_ ? &c : nullptr);
+  const intrusive_ptr<wheel_core> kept(destroyed_ ? &c : nullptr);
   home_.unlock();
 
   if (destroyed_) destroyed_->end(home_, wait_outcome::destroyed);
@@ -377,7 +378,7 @@ void wheel_core::set_pressure(double p) noexcept
 void wheel_core::tell_of_pressure() noexcept
 {
   try {
-    post([self = boost::intrusive_ptr<wheel_core>(this)] {
+    post([self = intrusive_ptr<wheel_core>(this)] {
       if (self->pressure_.tell_some()) self->tell_of_pressure();
     });
   } catch (...) {

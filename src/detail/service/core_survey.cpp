@@ -1,18 +1,33 @@
 // L2 service: who waits, found out while waits start and end.
 #include <asio_wheel/detail/service/core.hpp>
 
-#include <boost/core/demangle.hpp>
-
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <exception>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <unordered_map>
 
+#if __has_include(<cxxabi.h>)
+#include <cxxabi.h>
+#endif
+
 namespace asio_wheel::detail {
 namespace {
+
+std::string demangled(const std::type_info& type)
+{
+#if __has_include(<cxxabi.h>)
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> name(
+    abi::__cxa_demangle(type.name(), nullptr, nullptr, &status), &std::free);
+  if (name) return name.get();
+#endif
+  return type.name();
+}
 
 // A survey takes the lock of a shard for one piece of its waits after the other. A piece takes some
 // microseconds, as long as those who want the lock meanwhile spin for it, and what is done with the
@@ -58,7 +73,7 @@ public:
     // Two shared libraries may have two objects for one type.
     std::map<std::string, pending_handlers::row> by_name;
     for (const auto& [type, found] : rows_) {
-      std::string name = type ? boost::core::demangle(type->name()) : "(compiled without RTTI)";
+      std::string name = type ? demangled(*type) : "(compiled without RTTI)";
       auto& row =
         by_name.try_emplace(name, pending_handlers::row{name, 0, found.earliest, found.latest})
           .first->second;

@@ -40,7 +40,7 @@ bool deadline_wait::end_first() noexcept
 bool deadline_wait::start_first(operation_guard& guard) noexcept
 {
   tick filed = no_tick;
-  boost::intrusive_ptr<wheel_core> to_confirm;
+  intrusive_ptr<wheel_core> to_confirm;
   {
     section s(*home_, std::adopt_lock);
     if (ended_) return !end_first();
@@ -82,7 +82,7 @@ bool deadline_wait::leave(bool for_good, driver_notice& later) noexcept
   home& h = *home_;
   bool alone = false;
   // Outside of the wheel's context, that may go as soon as the lock is released.
-  boost::intrusive_ptr<wheel_core> to_tell;
+  intrusive_ptr<wheel_core> to_tell;
   {
     std::unique_lock lock(h);
     while (sending_) {
@@ -149,7 +149,7 @@ wait_outcome deadline_wait::begin_here(time_point taken_up) noexcept
 {
   tick renewed = no_tick;
   wait_outcome outcome{};
-  boost::intrusive_ptr<wheel_core> to_confirm;
+  intrusive_ptr<wheel_core> to_confirm;
   {
     const std::lock_guard lock(*home_);
     sending_ = false;

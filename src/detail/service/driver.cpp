@@ -1,8 +1,6 @@
 // L2 service: requesting and making passes.
+#include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/service/driver.hpp>
-
-#include <boost/asio/bind_allocator.hpp>
-#include <boost/asio/post.hpp>
 
 #include <algorithm>
 #include <mutex>

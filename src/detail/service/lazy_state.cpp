@@ -6,14 +6,15 @@ namespace asio_wheel::detail {
 void lazy_state::start(lazy_wait_op& op)
 {
   op.set_deadline(*this);
-  timer_waits::start(op, [this] { return present_tick(); }, [] {});
+  timer_waits::start(
+    op, [this] { return present_tick(); }, [] {});
 }
 
 void lazy_state::hasten() noexcept
 {
   // This object may be gone when the section ends, and so may the waits; the context may not.
   wheel_core& c = core();
-  const boost::intrusive_ptr<operation_guard> g(guard_.load(std::memory_order_acquire));
+  const intrusive_ptr<operation_guard> g(guard_.load(std::memory_order_acquire));
   tick when;
   {
     const section s(*this);
@@ -25,9 +26,9 @@ void lazy_state::hasten() noexcept
   if (g) g->hasten();
 }
 
-boost::intrusive_ptr<operation_guard> lazy_state::make_guard()
+intrusive_ptr<operation_guard> lazy_state::make_guard()
 {
-  const boost::intrusive_ptr<operation_guard> made(new operation_guard(core(), *this));
+  const intrusive_ptr<operation_guard> made(new operation_guard(core(), *this));
   operation_guard* other = nullptr;
   if (!guard_.compare_exchange_strong(other, made.get(), std::memory_order_acq_rel)) return other;
   intrusive_ptr_add_ref(made.get());
@@ -37,7 +38,7 @@ boost::intrusive_ptr<operation_guard> lazy_state::make_guard()
 void lazy_state::retire() noexcept
 {
   cancel();
-  const boost::intrusive_ptr<operation_guard> g(guard_.exchange(nullptr), false);
+  const intrusive_ptr<operation_guard> g(guard_.exchange(nullptr), false);
   if (g) g->close();
 }
 

@@ -107,11 +107,11 @@ bool operation_guard::take_out() noexcept
 
 void operation_guard::take_out_if_at_rest() noexcept
 {
-  boost::intrusive_ptr<operation_guard> of_wheel;
+  intrusive_ptr<operation_guard> of_wheel;
   {
     const std::lock_guard lock(home_);
     if (!guarded_.empty() || !take_out()) return;
-    of_wheel.reset(this, false);
+    of_wheel = {this, false};
   }
   if (home_.has_unneeded()) wheel_core::tell_driver(home_);
 }
@@ -124,12 +124,12 @@ void operation_guard::move_to(const moving_deadline& source) noexcept
 
 void operation_guard::close() noexcept
 {
-  boost::intrusive_ptr<operation_guard> of_wheel;
+  intrusive_ptr<operation_guard> of_wheel;
   {
     const std::lock_guard lock(home_);
     source_ = nullptr;
     while (wait_op* const op = guarded_.pop_front()) shard::let_go(*op);
-    if (take_out()) of_wheel.reset(this, false);
+    if (take_out()) of_wheel = {this, false};
   }
   if (home_.has_unneeded()) wheel_core::tell_driver(home_);
 }
@@ -137,7 +137,7 @@ void operation_guard::close() noexcept
 void operation_guard::do_end(wait_op& base, home&, wait_outcome outcome, time_point)
 {
   auto& self = static_cast<operation_guard&>(base);
-  const boost::intrusive_ptr<operation_guard> of_wheel(&self, false);
+  const intrusive_ptr<operation_guard> of_wheel(&self, false);
   section s(self.home_);
   self.filed_ = false;
   while (wait_op* const op = self.guarded_.pop_front()) {

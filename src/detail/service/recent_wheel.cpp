@@ -11,7 +11,7 @@ namespace {
 constinit std::atomic<std::uint64_t> wheels_gone{0};
 
 struct memory {
-  const boost::asio::execution_context* context = nullptr;
+  const asio::execution_context* context = nullptr;
   wheel_timer_service* wheel = nullptr;
   std::uint64_t wheels_gone = 0;
 };
@@ -19,15 +19,14 @@ constinit thread_local memory latest;
 
 }  // namespace
 
-wheel_timer_service* recent_wheel(const boost::asio::execution_context& context) noexcept
+wheel_timer_service* recent_wheel(const asio::execution_context& context) noexcept
 {
   const bool valid =
     latest.context == &context && latest.wheels_gone == wheels_gone.load(std::memory_order_relaxed);
   return valid ? latest.wheel : nullptr;
 }
 
-void remember_wheel(const boost::asio::execution_context& context,
-                    wheel_timer_service& wheel) noexcept
+void remember_wheel(const asio::execution_context& context, wheel_timer_service& wheel) noexcept
 {
   latest = {&context, &wheel, wheels_gone.load(std::memory_order_relaxed)};
 }

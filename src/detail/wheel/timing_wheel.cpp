@@ -10,7 +10,6 @@
 #include <stdexcept>
 #include <utility>
 
-
 namespace asio_wheel::detail {
 namespace {
 

@@ -9,8 +9,6 @@
 #include <asio_wheel/detail/service/wait_op.hpp>
 #include <asio_wheel/wheel_place.hpp>
 
-#include <boost/asio/cancellation_type.hpp>
-
 #include <concepts>
 #include <cstddef>
 #include <type_traits>

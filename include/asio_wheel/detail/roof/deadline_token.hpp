@@ -8,12 +8,7 @@
 #include <asio_wheel/use_wheel.hpp>
 #include <asio_wheel/wheel_timer_service.hpp>
 
-#include <boost/asio/associated_executor.hpp>
-#include <boost/asio/async_result.hpp>
-#include <boost/asio/cancellation_type.hpp>
-#include <boost/asio/deferred.hpp>
-#include <boost/asio/use_awaitable.hpp>
-#include <boost/asio/version.hpp>
+#include ASIO_WHEEL_ASIO(use_awaitable.hpp)
 
 #include <concepts>
 #include <exception>
@@ -210,7 +205,7 @@ template <class Executor, class... Signatures>
 struct token_of_partial {
   using type = default_token_for<Executor>;
 };
-#if BOOST_ASIO_VERSION < 102800
+#if defined(BOOST_ASIO_VERSION) && BOOST_ASIO_VERSION < 102800
 // With Boost 1.81 co_await takes no deferred operation that has a result behind its exception_ptr.
 template <class Executor, class R, class Value>
   requires std::is_same_v<default_token_for<Executor>, asio::deferred_t>
@@ -228,8 +223,8 @@ using inner_token =
 }  // namespace asio_wheel::detail
 
 template <class Token, class Time, asio_wheel::detail::deadline_report Report, class... Signatures>
-struct boost::asio::async_result<asio_wheel::detail::deadline_token<Token, Time, Report>,
-                                 Signatures...> : async_result<Token, Signatures...> {
+struct asio_wheel::asio::async_result<asio_wheel::detail::deadline_token<Token, Time, Report>,
+                                      Signatures...> : async_result<Token, Signatures...> {
   static_assert(Report == asio_wheel::detail::deadline_report::aborted ||
                   (asio_wheel::detail::reports_error<Signatures> && ...),
                 "timeout_after and timeout_at need an operation that completes with an error_code "
@@ -252,8 +247,8 @@ struct boost::asio::async_result<asio_wheel::detail::deadline_token<Token, Time,
 };
 
 template <class Time, asio_wheel::detail::deadline_report Report, class... Signatures>
-struct boost::asio::async_result<asio_wheel::detail::partial_deadline_token<Time, Report>,
-                                 Signatures...> {
+struct asio_wheel::asio::async_result<asio_wheel::detail::partial_deadline_token<Time, Report>,
+                                      Signatures...> {
   template <class Initiation>
   using full = asio_wheel::detail::deadline_token<
     typename asio_wheel::detail::token_of_partial<associated_executor_t<std::decay_t<Initiation>>,

@@ -3,9 +3,6 @@
 
 #include <asio_wheel/asio.hpp>
 
-#include <boost/asio/async_result.hpp>
-#include <boost/asio/deferred.hpp>
-
 #include <type_traits>
 
 namespace asio_wheel::detail {

@@ -4,8 +4,6 @@
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/heartbeat_options.hpp>
 
-#include <boost/asio/associator.hpp>
-
 #include <utility>
 
 namespace asio_wheel::detail {
@@ -28,8 +26,8 @@ struct heartbeat_handler {
 
 /// What is associated with the handler is associated with what stands for it.
 template <template <class, class> class Associator, class Handler, class DefaultCandidate>
-struct boost::asio::associator<Associator, asio_wheel::detail::heartbeat_handler<Handler>,
-                               DefaultCandidate> : Associator<Handler, DefaultCandidate> {
+struct asio_wheel::asio::associator<Associator, asio_wheel::detail::heartbeat_handler<Handler>,
+                                    DefaultCandidate> : Associator<Handler, DefaultCandidate> {
   static auto get(const asio_wheel::detail::heartbeat_handler<Handler>& h) noexcept
   {
     return Associator<Handler, DefaultCandidate>::get(h.handler);

@@ -3,13 +3,11 @@
 
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/ground/export.hpp>
+#include <asio_wheel/detail/ground/intrusive_ptr.hpp>
 #include <asio_wheel/detail/service/core.hpp>
 #include <asio_wheel/missed_tick.hpp>
 #include <asio_wheel/wheel_timer.hpp>
 #include <asio_wheel/wheel_timer_service.hpp>
-
-#include <boost/smart_ptr/intrusive_ptr.hpp>
-#include <boost/smart_ptr/intrusive_ref_counter.hpp>
 
 #include <cstdint>
 #include <mutex>
@@ -29,7 +27,7 @@ namespace asio_wheel::detail {
 /// So each change of the timer begins another **epoch**. A wait that ends with operation_aborted in
 /// a later epoch than it began in was turned out: by a take, by a reset, after which it is started
 /// again, or by a cancel, which ends it.
-class ASIO_WHEEL_EXPORT interval_schedule : public boost::intrusive_ref_counter<interval_schedule> {
+class ASIO_WHEEL_EXPORT interval_schedule : public intrusive_ref_counter<interval_schedule> {
 public:
   using epoch = std::uint64_t;
 
@@ -63,7 +61,7 @@ private:
   void set_next(time_point t) noexcept;
   void turn_out_since(epoch began) noexcept;
 
-  const boost::intrusive_ptr<wheel_core> core_;
+  const intrusive_ptr<wheel_core> core_;
   const duration period_;
   const missed_tick missed_;
   wheel_timer timer_;

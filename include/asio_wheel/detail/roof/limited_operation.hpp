@@ -7,14 +7,6 @@
 #include <asio_wheel/detail/service/embedded_signal.hpp>
 #include <asio_wheel/detail/service/wait_handler.hpp>
 
-#include <boost/asio/associated_allocator.hpp>
-#include <boost/asio/associated_cancellation_slot.hpp>
-#include <boost/asio/associated_executor.hpp>
-#include <boost/asio/associator.hpp>
-#include <boost/asio/dispatch.hpp>
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/post.hpp>
-
 #include <memory>
 #include <optional>
 #include <type_traits>
@@ -314,8 +306,8 @@ private:
 }  // namespace asio_wheel::detail
 
 template <template <class, class> class Associator, class Operation, class DefaultCandidate>
-struct boost::asio::associator<Associator, asio_wheel::detail::deadline_handler<Operation>,
-                               DefaultCandidate>
+struct asio_wheel::asio::associator<Associator, asio_wheel::detail::deadline_handler<Operation>,
+                                    DefaultCandidate>
   : Associator<typename Operation::handler_type, DefaultCandidate> {
   static auto get(const asio_wheel::detail::deadline_handler<Operation>& h) noexcept
   {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <asio_wheel/detail/ground/export.hpp>
+#include <asio_wheel/detail/ground/intrusive_ptr.hpp>
 #include <asio_wheel/detail/service/core.hpp>
 #include <asio_wheel/detail/service/lazy_state.hpp>
 #include <asio_wheel/detail/service/wheel_clock.hpp>

@@ -3,7 +3,7 @@
 
 #include <asio_wheel/asio.hpp>
 
-#include <boost/asio/connect.hpp>
+#include ASIO_WHEEL_ASIO(connect.hpp)
 
 #include <concepts>
 #include <utility>

@@ -5,8 +5,6 @@
 #include <asio_wheel/detail/ground/export.hpp>
 #include <asio_wheel/detail/service/wait_op.hpp>
 
-#include <boost/asio/cancellation_type.hpp>
-
 namespace asio_wheel::detail {
 
 /// The end in the slot of the tie between a wait and a slot. Either may go first.

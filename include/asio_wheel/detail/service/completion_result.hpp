@@ -38,11 +38,11 @@ inline constexpr bool begins_with_error<std::tuple<std::exception_ptr, Rest...>>
 template <class Signature>
 concept reports_error = begins_with_error<signature_values_t<Signature>>;
 
-/// Whether this is a boost::system::system_error with operation_aborted, or the first of
+/// Whether this is a system_error with operation_aborted, or the first of
 /// asio::multiple_exceptions is.
 [[nodiscard]] ASIO_WHEEL_EXPORT bool is_abort(const std::exception_ptr& e) noexcept;
 
-/// A boost::system::system_error with this code.
+/// A system_error with this code.
 [[nodiscard]] ASIO_WHEEL_EXPORT std::exception_ptr exception_of(const error_code& ec) noexcept;
 
 /// Calls a handler, with `verdict` in the place of operation_aborted, if there is one.

@@ -3,6 +3,7 @@
 
 #include <asio_wheel/detail/ground/export.hpp>
 #include <asio_wheel/detail/ground/gate.hpp>
+#include <asio_wheel/detail/ground/intrusive_ptr.hpp>
 #include <asio_wheel/detail/service/delivery.hpp>
 #include <asio_wheel/detail/service/driver.hpp>
 #include <asio_wheel/detail/service/due_batch.hpp>
@@ -13,9 +14,6 @@
 #include <asio_wheel/pending_handlers.hpp>
 #include <asio_wheel/wheel_options.hpp>
 #include <asio_wheel/wheel_stats.hpp>
-
-#include <boost/smart_ptr/intrusive_ptr.hpp>
-#include <boost/smart_ptr/intrusive_ref_counter.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -129,7 +127,7 @@ private:
 /// There are two ways to a handler. Waits that are **due** leave the wheels through one batch, in
 /// one order. Waits that have **ended** without that, mostly because they were cancelled, wait in
 /// their shards, so that the threads that cancel them keep out of each other's way.
-class ASIO_WHEEL_EXPORT wheel_core : public boost::intrusive_ref_counter<wheel_core> {
+class ASIO_WHEEL_EXPORT wheel_core : public intrusive_ref_counter<wheel_core> {
 public:
   wheel_core(asio::execution_context& context, const asio::any_io_executor& ex,
              const wheel_options& options);
@@ -292,7 +290,7 @@ private:
   mutable spin_lock due_mutex_;  ///< guards the batch; taken before the shards' locks
   due_batch due_;
   delivery due_delivery_;
-  std::atomic<int> delivering_{0};  ///< threads that deliver what is due
+  std::atomic<int> delivering_{0};      ///< threads that deliver what is due
   std::atomic<bool> found_due_{false};  ///< a pass has requested a delivery, to follow it
 
   pressure pressure_;

@@ -3,6 +3,7 @@
 
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/ground/export.hpp>
+#include <asio_wheel/detail/ground/intrusive_ptr.hpp>
 #include <asio_wheel/detail/service/cancel_link.hpp>
 #include <asio_wheel/detail/service/core.hpp>
 #include <asio_wheel/detail/service/embedded_signal.hpp>
@@ -10,9 +11,6 @@
 #include <asio_wheel/detail/service/operation_guard.hpp>
 #include <asio_wheel/detail/service/wait_op.hpp>
 #include <asio_wheel/detail/service/wheel_clock.hpp>
-
-#include <boost/asio/cancellation_type.hpp>
-#include <boost/smart_ptr/intrusive_ptr.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -29,7 +27,7 @@ enum class deadline_report : std::uint8_t {
 /// Throws std::logic_error: where to keep a deadline cannot be told.
 [[noreturn]] ASIO_WHEEL_EXPORT void fail_without_wheel();
 
-using guard_ptr = boost::intrusive_ptr<operation_guard>;
+using guard_ptr = intrusive_ptr<operation_guard>;
 
 /// Where the deadline of an operation is filed once that has been initiated.
 struct deadline_filing {
@@ -173,7 +171,7 @@ protected:
   [[nodiscard]] const error_code& verdict() const noexcept { return verdict_; }
 
   /// Keeps the core while the state is being freed.
-  [[nodiscard]] boost::intrusive_ptr<wheel_core> take_core() noexcept
+  [[nodiscard]] intrusive_ptr<wheel_core> take_core() noexcept
   {
     if (!keeps_core_) return {};
     keeps_core_ = false;
@@ -237,7 +235,7 @@ private:
   friend class deadline_wait;
 
   home* const home_;
-  const boost::intrusive_ptr<wheel_core> core_;
+  const intrusive_ptr<wheel_core> core_;
   const time_point taken_up_;
   deadline_wait* passenger_;
 };

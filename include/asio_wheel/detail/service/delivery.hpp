@@ -1,11 +1,10 @@
 // L2 service: a function that is posted to the context while there is something for it to do.
 #pragma once
 
+#include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/ground/gate.hpp>
 #include <asio_wheel/detail/service/native_executor.hpp>
 #include <asio_wheel/detail/service/task_memory.hpp>
-
-#include <boost/asio/bind_allocator.hpp>
 
 #include <cstddef>
 #include <utility>

@@ -1,15 +1,13 @@
 // L2 service: the strand and the one steady_timer that drive a wheel.
 #pragma once
 
+#include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/ground/gate.hpp>
 #include <asio_wheel/detail/ground/spin_lock.hpp>
 #include <asio_wheel/detail/ground/tick.hpp>
 #include <asio_wheel/detail/service/task_memory.hpp>
 #include <asio_wheel/detail/service/turn_executor.hpp>
 #include <asio_wheel/detail/service/wheel_clock.hpp>
-
-#include <boost/asio/basic_waitable_timer.hpp>
-#include <boost/asio/strand.hpp>
 
 #include <atomic>
 #include <cstdint>

@@ -4,8 +4,6 @@
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/service/op_memory.hpp>
 
-#include <boost/asio/cancellation_type.hpp>
-
 #include <cstddef>
 #include <memory>
 #include <new>

@@ -3,13 +3,6 @@
 
 #include <asio_wheel/asio.hpp>
 
-#include <boost/asio/execution/blocking.hpp>
-#include <boost/asio/execution/outstanding_work.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/prefer.hpp>
-#include <boost/asio/strand.hpp>
-#include <boost/asio/thread_pool.hpp>
-
 namespace asio_wheel::detail {
 
 /// The executor inside a strand, and any other executor itself. It does not track work, which would

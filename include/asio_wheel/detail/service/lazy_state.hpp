@@ -2,11 +2,10 @@
 #pragma once
 
 #include <asio_wheel/detail/ground/export.hpp>
+#include <asio_wheel/detail/ground/intrusive_ptr.hpp>
 #include <asio_wheel/detail/service/operation_guard.hpp>
 #include <asio_wheel/detail/service/timer_waits.hpp>
 #include <asio_wheel/detail/service/wait_op.hpp>
-
-#include <boost/smart_ptr/intrusive_ptr.hpp>
 
 #include <atomic>
 
@@ -35,7 +34,7 @@ public:
 
   /// What guards operations with this deadline, made when it is first asked for. Throws
   /// std::bad_alloc.
-  [[nodiscard]] boost::intrusive_ptr<operation_guard> guard()
+  [[nodiscard]] intrusive_ptr<operation_guard> guard()
   {
     operation_guard* const g = guard_.load(std::memory_order_acquire);
     return g ? g : make_guard();
@@ -66,7 +65,7 @@ protected:
   void hasten() noexcept;
 
 private:
-  [[nodiscard]] boost::intrusive_ptr<operation_guard> make_guard();
+  [[nodiscard]] intrusive_ptr<operation_guard> make_guard();
   void adopt_waits() noexcept;
   void take_guard(lazy_state& other) noexcept;
   [[nodiscard]] tick present_tick() const noexcept { return core().clock().tick_for(deadline()); }

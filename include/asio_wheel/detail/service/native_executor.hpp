@@ -3,10 +3,6 @@
 
 #include <asio_wheel/asio.hpp>
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/thread_pool.hpp>
-
 #include <utility>
 #include <variant>
 

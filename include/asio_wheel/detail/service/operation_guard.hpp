@@ -2,13 +2,11 @@
 #pragma once
 
 #include <asio_wheel/detail/ground/export.hpp>
+#include <asio_wheel/detail/ground/intrusive_ptr.hpp>
 #include <asio_wheel/detail/service/core.hpp>
 #include <asio_wheel/detail/service/op_memory.hpp>
 #include <asio_wheel/detail/service/wait_op.hpp>
 #include <asio_wheel/detail/service/wheel_clock.hpp>
-
-#include <boost/smart_ptr/intrusive_ptr.hpp>
-#include <boost/smart_ptr/intrusive_ref_counter.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -31,10 +29,9 @@ namespace asio_wheel::detail {
 /// that is gone.
 ///
 /// The lock of `at()` guards everything here.
-class ASIO_WHEEL_EXPORT operation_guard final
-  : public unlinked<lazy_wait_op>,
-    private moving_deadline,
-    public boost::intrusive_ref_counter<operation_guard> {
+class ASIO_WHEEL_EXPORT operation_guard final : public unlinked<lazy_wait_op>,
+                                                private moving_deadline,
+                                                public intrusive_ref_counter<operation_guard> {
 public:
   operation_guard(wheel_core& c, const moving_deadline& source);
   operation_guard(const operation_guard&) = delete;
@@ -122,7 +119,7 @@ private:
   void take_out_if_at_rest() noexcept;
   [[nodiscard]] bool take_out() noexcept;
 
-  const boost::intrusive_ptr<wheel_core> core_;
+  const intrusive_ptr<wheel_core> core_;
   home& home_;
   const moving_deadline* source_;   ///< null: it is gone
   std::atomic<bool> filed_{false};  ///< the wait has yet to end. Read without the lock for hints

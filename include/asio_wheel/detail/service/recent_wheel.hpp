@@ -1,9 +1,8 @@
 // L2 service: which wheel this thread used last, and in which context.
 #pragma once
 
+#include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/ground/export.hpp>
-
-#include <boost/asio/execution_context.hpp>
 
 namespace asio_wheel {
 class wheel_timer_service;
@@ -15,10 +14,10 @@ namespace asio_wheel::detail {
 /// destroyed since; nullptr says nothing. Asio's own way takes a mutex and a walk along a list,
 /// which is more than all the rest of a deadline.
 [[nodiscard]] ASIO_WHEEL_EXPORT wheel_timer_service* recent_wheel(
-  const boost::asio::execution_context& context) noexcept;
+  const asio::execution_context& context) noexcept;
 
 /// Makes `wheel` the one that this thread used last.
-ASIO_WHEEL_EXPORT void remember_wheel(const boost::asio::execution_context& context,
+ASIO_WHEEL_EXPORT void remember_wheel(const asio::execution_context& context,
                                       wheel_timer_service& wheel) noexcept;
 
 /// To be called when a wheel goes: all threads forget theirs.

@@ -2,12 +2,9 @@
 #pragma once
 
 #include <asio_wheel/asio.hpp>
+#include <asio_wheel/detail/ground/intrusive_ptr.hpp>
 #include <asio_wheel/detail/service/op_memory.hpp>
 #include <asio_wheel/detail/service/wait_handler.hpp>
-
-#include <boost/asio/any_io_executor.hpp>
-#include <boost/smart_ptr/intrusive_ptr.hpp>
-#include <boost/smart_ptr/intrusive_ref_counter.hpp>
 
 #include <cstddef>
 
@@ -49,7 +46,7 @@ public:
   }
 
 private:
-  struct shared : boost::intrusive_ref_counter<shared> {
+  struct shared : intrusive_ref_counter<shared> {
     explicit shared(const asio::any_io_executor& ex) : executor(ex) {}
 
     static void* operator new(std::size_t size) { return allocate_op(size); }
@@ -58,7 +55,7 @@ private:
     asio::any_io_executor executor;
   };
 
-  boost::intrusive_ptr<shared> own_;
+  intrusive_ptr<shared> own_;
 };
 
 }  // namespace asio_wheel::detail

@@ -98,7 +98,7 @@ void timer_waits::assign(timer_waits& other, Take take) noexcept
   if (this == &other) return;
   cancel();
   // Still counted while other threads may be looking at it.
-  const boost::intrusive_ptr<wheel_core> left(&core(), false);
+  const intrusive_ptr<wheel_core> left(&core(), false);
   intrusive_ptr_add_ref(&other.core());
   const section s(other);
   take_over(other, s);

@@ -1,14 +1,9 @@
 // L2 service: the context's executor as the driver's strand sees it.
 #pragma once
 
+#include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/service/native_executor.hpp>
 #include <asio_wheel/detail/service/task_memory.hpp>
-
-#include <boost/asio/bind_allocator.hpp>
-#include <boost/asio/execution/allocator.hpp>
-#include <boost/asio/execution/blocking.hpp>
-#include <boost/asio/execution/context.hpp>
-#include <boost/asio/execution_context.hpp>
 
 #include <cstddef>
 #include <functional>

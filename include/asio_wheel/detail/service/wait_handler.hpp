@@ -8,12 +8,6 @@
 #include <asio_wheel/detail/service/wait_op.hpp>
 #include <asio_wheel/wheel_errc.hpp>
 
-#include <boost/asio/associated_allocator.hpp>
-#include <boost/asio/associated_cancellation_slot.hpp>
-#include <boost/asio/associated_executor.hpp>
-#include <boost/asio/dispatch.hpp>
-#include <boost/asio/executor_work_guard.hpp>
-
 #include <memory>
 #include <type_traits>
 #include <typeinfo>
@@ -61,7 +55,7 @@ public:
 template <class Handler>
 void describe_handler(home& at) noexcept
 {
-#if defined(BOOST_ASIO_NO_TYPEID)
+#if defined(BOOST_ASIO_NO_TYPEID) || defined(ASIO_NO_TYPEID)
   at.describe(nullptr);
 #else
   at.describe(&typeid(Handler));
@@ -198,7 +192,7 @@ private:
   private:
     wait_handler* op_;
     home* at_;
-    boost::intrusive_ptr<wheel_core> core_;
+    intrusive_ptr<wheel_core> core_;
     time_point taken_up_;
     [[no_unique_address]] allocator_type allocator_;
   };

@@ -1,0 +1,73 @@
+// L0 ground: objects that count their owners, and the pointers that are counted.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <utility>
+
+namespace asio_wheel::detail {
+
+/// Base of `T`, which is deleted with its last owner. Not virtual: no pointer to a base owns.
+///
+/// Owners are counted by `intrusive_ptr`, or by hand, with the two functions below, where a raw
+/// pointer owns. To gain an owner is relaxed: who adds one has one. To lose one releases what the
+/// owner did, and the last acquires what all did before it deletes the object.
+template <class T>
+class intrusive_ref_counter {
+public:
+  intrusive_ref_counter(const intrusive_ref_counter&) = delete;
+  intrusive_ref_counter& operator=(const intrusive_ref_counter&) = delete;
+
+  friend void intrusive_ptr_add_ref(const intrusive_ref_counter* p) noexcept
+  {
+    p->owners_.fetch_add(1, std::memory_order_relaxed);
+  }
+  friend void intrusive_ptr_release(const intrusive_ref_counter* p) noexcept
+  {
+    if (p->owners_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete static_cast<const T*>(p);
+  }
+
+protected:
+  intrusive_ref_counter() = default;
+  ~intrusive_ref_counter() = default;
+
+private:
+  mutable std::atomic<std::size_t> owners_{0};
+};
+
+/// Owns an object that counts its owners, or nothing.
+template <class T>
+class intrusive_ptr {
+public:
+  intrusive_ptr() noexcept = default;
+  intrusive_ptr(std::nullptr_t) noexcept {}
+
+  /// Becomes an owner, or takes the place of one that was added by hand.
+  intrusive_ptr(T* p, bool add_ref = true) noexcept : p_(p)
+  {
+    if (p_ && add_ref) intrusive_ptr_add_ref(p_);
+  }
+  intrusive_ptr(const intrusive_ptr& other) noexcept : intrusive_ptr(other.p_) {}
+  intrusive_ptr(intrusive_ptr&& other) noexcept : p_(std::exchange(other.p_, nullptr)) {}
+  intrusive_ptr& operator=(intrusive_ptr other) noexcept
+  {
+    swap(other);
+    return *this;
+  }
+  ~intrusive_ptr()
+  {
+    if (p_) intrusive_ptr_release(p_);
+  }
+
+  void swap(intrusive_ptr& other) noexcept { std::swap(p_, other.p_); }
+
+  [[nodiscard]] T* get() const noexcept { return p_; }
+  [[nodiscard]] T& operator*() const noexcept { return *p_; }
+  [[nodiscard]] T* operator->() const noexcept { return p_; }
+  [[nodiscard]] explicit operator bool() const noexcept { return p_ != nullptr; }
+
+private:
+  T* p_ = nullptr;
+};
+
+}  // namespace asio_wheel::detail

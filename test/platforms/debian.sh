@@ -1,0 +1,143 @@
+#!/usr/bin/env bash
+# Builds and tests the library in a newer Debian, with that one's compilers and Boost; see --help.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+source cmake/debian.sh
+
+usage() {
+  cat <<'END'
+Usage: test/platforms/debian.sh <suite> [option...]
+
+Makes a Debian <suite> (trixie, sid, ...) in build/platforms/<suite> with debootstrap, copies the
+sources into it, builds them there and runs ctest. What it mounts and starts is in namespaces of its
+own, and ends with it. Needs root; about 3 GiB of disk; the debootstrap is kept for the next time.
+
+  --clang             with that Debian's clang++, not its g++
+  --asio=standalone   with its libasio-dev, not its Boost
+  --targets="..."     builds only these; default: the tests of wheel, service and roof, promises,
+                      parity
+  --tests=REGEX       runs only the tests whose names match; default: those of the same
+  --all               builds all and runs the whole suite, the examples with their peers included
+  -Dname=value        goes to CMake
+  --root-only         stops when the Debian and its packages are there
+  --remove            removes it instead
+
+MIRROR=<address> is where the packages come from; JOBS=n limits the compilers; OPTIMISE=-O0 makes them
+faster.
+END
+}
+
+suite='' compiler=g++ asio=boost root_only=0 remove=0
+targets='wheel_tests service_tests roof_tests promise_tests parity_tests'
+tests='^(wheel|service|roof|promise|parity)\.'
+definitions=()
+for argument in "$@"; do
+  case $argument in
+    -h | --help) usage; exit ;;
+    --clang) compiler=clang++ ;;
+    --asio=boost | --asio=standalone) asio=${argument#--asio=} ;;
+    --tests=?*) tests=${argument#--tests=} ;;
+    --targets=?*) targets=${argument#--targets=} ;;
+    --all) targets=all tests=. definitions+=(-DCMAKE_UNITY_BUILD=OFF) ;;
+    -D?*) definitions+=("$argument") ;;
+    --root-only) root_only=1 ;;
+    --remove) remove=1 ;;
+    -*) usage >&2; fail "no such option: $argument" ;;
+    *) suite=$argument ;;
+  esac
+done
+[[ $suite =~ ^[a-z]+$ ]] || { usage >&2; fail 'which suite?'; }
+((EUID == 0)) || fail 'needs root, for debootstrap and chroot'
+root=$PWD/build/platforms/$suite
+
+if ((remove)); then
+  rm -rf --one-file-system "$root"
+  exit
+fi
+
+mirror=$(debian_mirror)
+packages=(g++ clang cmake ninja-build pkg-config dpkg-dev file git libfmt-dev libasio-dev liburing-dev
+  libssl-dev redis-server nginx-light wrk curl python3 ca-certificates)
+# Of the newest Boost that it has.
+for part in '' -test -program-options -coroutine -context -charconv -cobalt -json -redis; do
+  packages+=("libboost${part}BOOST-dev")
+done
+
+if [[ ! -e $root/.complete ]]; then
+  install_packages debootstrap
+  say "debootstrap of $suite in $root"
+  rm -rf --one-file-system "$root"
+  mkdir -p "$root"
+  debootstrap --variant=minbase "$suite" "$root" "$mirror" >"$root.log" 2>&1 ||
+    fail "debootstrap failed; its log: $root.log"
+  # No service starts in there, and each package that this Debian does not have is left out.
+  printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
+  chmod +x "$root/usr/sbin/policy-rc.d"
+  touch "$root/.complete"
+fi
+
+# inside <command>...: in the new Debian, with mounts and processes that end with the command.
+inside() {
+  unshare --mount --pid --fork --kill-child -- bash -c '
+    set -e
+    mount --make-rprivate /
+    mount -t proc proc "$1/proc"
+    mount --rbind /dev "$1/dev"
+    root=$1
+    shift
+    exec chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C \
+      DEBIAN_FRONTEND=noninteractive JOBS="$JOBS" "$@"' inside "$root" "$@" </dev/null
+}
+JOBS=$(build_jobs)
+export JOBS
+
+cp /etc/resolv.conf "$root/etc/resolv.conf"
+# The way to the mirror, if it is by a proxy.
+apt-config dump | grep -E '^Acquire::(http|https)::' >"$root/etc/apt/apt.conf.d/99way" || true
+say "packages of $suite"
+# shellcheck disable=SC2016
+inside bash -c '
+  set -e
+  apt-get update -qq
+  newest=$(apt-cache pkgnames libboost1. | sed -nE "s/^libboost(1[.][0-9]+)-dev$/\1/p" | sort -V | tail -n 1)
+  for package in "${@/BOOST/$newest}"; do
+    if apt-cache show --no-all-versions "$package" >/dev/null 2>&1; then
+      found+=("$package")
+    else
+      echo "$package is not in this Debian"
+    fi
+  done
+  apt-get install -y -qq --no-install-recommends "${found[@]}" >/var/log/install.log 2>&1 || {
+    tail -n 20 /var/log/install.log
+    exit 1
+  }
+  apt-get clean
+  dpkg-query -W -f "\${Package} \${Version}\n" "libboost$newest-dev" libasio-dev libfmt-dev g++ clang
+' install "${packages[@]}"
+((root_only == 0)) || exit 0
+
+say 'sources'
+rm -rf "$root/src"
+mkdir -p "$root/src"
+git ls-files -z | tar --null --files-from=- -c | tar -x -C "$root/src"
+
+say "build and test: $compiler, Asio: $asio"
+# Each program as one unit: Asio costs more to parse than all tests together.
+# shellcheck disable=SC2016
+inside bash -c '
+  set -e
+  cd /src
+  tests=$1 compiler=$2 optimise=$3
+  read -ra targets <<<"$4"
+  shift 4
+  cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG="$optimise" \
+    -DCMAKE_CXX_COMPILER="$compiler" -DASIO_WHEEL_WARNINGS_AS_ERRORS=ON \
+    -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=0 -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON \
+    -DASIO_WHEEL_BUILD_BENCHMARKS=OFF "$@" >build.log 2>&1 || { cat build.log; exit 1; }
+  cmake --build build --parallel "$JOBS" --target "${targets[@]}" >>build.log 2>&1 || {
+    grep -E "error|warning|FAILED" build.log | head -n 40
+    exit 1
+  }
+  ctest --test-dir build --tests-regex "$tests" --output-on-failure --no-tests=error \
+    --timeout 600
+' build "$tests" "$compiler" "${OPTIMISE--O1}" "$targets" "-DASIO_WHEEL_ASIO=$asio" "${definitions[@]}"
