@@ -12,9 +12,11 @@
 #include <asio_wheel/stream_limits.hpp>
 #include <asio_wheel/use_wheel.hpp>
 
+// clang-format off
 #include ASIO_WHEEL_ASIO(append.hpp)
 #include ASIO_WHEEL_ASIO(connect.hpp)
-#include ASIO_WHEEL_ASIO(ip / tcp.hpp)
+#include ASIO_WHEEL_ASIO(ip/tcp.hpp)
+// clang-format on
 
 #include <concepts>
 #include <cstddef>

@@ -1,5 +1,7 @@
 // keyed_scheduler: moving the next run of a task, and when that is.
 #include <atomic>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <optional>
@@ -10,6 +12,7 @@
 #include "support/run.hpp"
 #include "support/virtual_wheel.hpp"
 
+namespace asio = boost::asio;
 using namespace asio_wheel;
 using duration = wheel_timer_service::duration;
 using time_point = wheel_timer_service::time_point;
@@ -147,7 +150,9 @@ BOOST_AUTO_TEST_CASE(by_another_thread_never_loses_or_doubles_a_run)
   keyed_scheduler<int> tasks(c.wheel);
   constexpr int keys = 50;
   std::atomic<int> runs{0};
-  std::atomic<bool> stop{false};
+  bool done = false;
+  // Until the other thread is done: its tasks may all have run before.
+  auto work = asio::make_work_guard(c.context);
   for (int k = 0; k != keys; ++k) tasks.run_after(k, 1h, [&] { ++runs; });
   std::thread other([&] {
     for (int round = 0; round != 200; ++round)
@@ -156,9 +161,12 @@ BOOST_AUTO_TEST_CASE(by_another_thread_never_loses_or_doubles_a_run)
         tasks.reschedule(k, 1h);
       }
     for (int k = 0; k != keys; ++k) tasks.reschedule(k, 1ms);
-    stop = true;
+    asio::post(c.context, [&] {
+      done = true;
+      work.reset();
+    });
   });
-  support::run_until(c.context, [&] { return stop && tasks.size() == 0; });
+  support::run_until(c.context, [&] { return done && tasks.size() == 0; });
   other.join();
   BOOST_TEST(runs == keys);
 }
