@@ -16,8 +16,7 @@ namespace asio_wheel::detail {
 // Not calloc, which may well write the zeroes itself.
 void* map_zeroes(std::size_t bytes)
 {
-  void* const p =
-    mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (p == MAP_FAILED) throw std::bad_alloc();
   return p;
 }

@@ -13,8 +13,8 @@ namespace asio_wheel::detail {
 [[nodiscard]] void* map_zeroes(std::size_t bytes);
 void unmap_zeroes(void* p, std::size_t bytes) noexcept;
 
-/// A fixed number of `T`s, all zero at first. Most of a large table is never touched, and then takes
-/// no memory.
+/// A fixed number of `T`s, all zero at first. Most of a large table is never touched, and then
+/// takes no memory.
 template <class T>
 class zeroed_table {
 public:

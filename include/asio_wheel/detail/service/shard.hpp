@@ -163,7 +163,8 @@ public:
   // What there is to wake up for.
 
   /// The first tick to which advance() may have anything to do; no_tick if no wait is filed that is
-  /// not due. Does not require the lock: a thread that makes it earlier asks for a wake-up afterwards.
+  /// not due. Does not require the lock: a thread that makes it earlier asks for a wake-up
+  /// afterwards.
   [[nodiscard]] tick next_tick() const noexcept { return next_.load(std::memory_order_seq_cst); }
 
   /// What there is to wake up for no more: a tick; tick 0 if nothing is left; no_tick if there is
