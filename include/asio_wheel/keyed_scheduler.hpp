@@ -112,6 +112,7 @@ public:
   ///
   /// A function that repeats may move its own next run, and another thread may while it runs.
   ///
+  /// @param key  of the task.
   /// @param delay  rounded up to the wheel's next tick; zero or less: as soon as possible.
   bool reschedule(const Key& key, duration delay) { return tasks_->reschedule(key, delay); }
 

@@ -92,10 +92,12 @@ public:
   /// The next layer, for all that the stream itself does not offer. What is started there has no
   /// deadline.
   [[nodiscard]] socket_type& socket() noexcept { return socket_; }
+  /// The same.
   [[nodiscard]] const socket_type& socket() const noexcept { return socket_; }
 
   /// For asio::ssl::stream.
   [[nodiscard]] lowest_layer_type& lowest_layer() noexcept { return socket_; }
+  /// The same.
   [[nodiscard]] const lowest_layer_type& lowest_layer() const noexcept { return socket_; }
 
   /// Cancels what is pending, and gives the socket away.
@@ -162,11 +164,13 @@ public:
   {
     socket_.connect(endpoint);
   }
+  /// The same, with an error instead of an exception.
   template <detail::endpoint_of<NextLayer> Endpoint>
   void connect(const Endpoint& endpoint, error_code& ec)
   {
     socket_.connect(endpoint, ec);
   }
+  /// The same, for a sequence or a range of endpoints.
   template <class First, class... Rest>
     requires(!detail::endpoint_of<First, NextLayer>)
   auto connect(const First& first, Rest&&... rest)
@@ -180,6 +184,7 @@ public:
   {
     return socket_.read_some(std::forward<Args>(args)...);
   }
+  /// The same, for writing.
   template <class... Args>
   std::size_t write_some(Args&&... args)
   {
@@ -188,6 +193,7 @@ public:
 
   /// Connects to an endpoint.
   ///
+  /// @param endpoint  to connect to.
   /// @param token  completion signature `void(error_code)`; the executor's default token, or
   ///               asio::deferred. So it is with all operations here.
   /// Errors: timed_out if the deadline came first; operation_aborted if cancelled;

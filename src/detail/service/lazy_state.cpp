@@ -28,7 +28,7 @@ void lazy_state::hasten() noexcept
 
 intrusive_ptr<operation_guard> lazy_state::make_guard()
 {
-  const intrusive_ptr<operation_guard> made(new operation_guard(core(), *this));
+  intrusive_ptr<operation_guard> made(new operation_guard(core(), *this));
   operation_guard* other = nullptr;
   if (!guard_.compare_exchange_strong(other, made.get(), std::memory_order_acq_rel)) return other;
   intrusive_ptr_add_ref(made.get());
