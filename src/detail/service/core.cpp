@@ -108,7 +108,9 @@ bool wheel_core::file(section& s, wait_op& op, tick when)
     }
   }
   try {
-    s.at().file(op, when, s.at());
+    // A shard that had nothing to do may be behind the others. What has passed is due in the tick
+    // of the latest pass everywhere, so that the shards agree on its order.
+    s.at().file(op, std::max(when, passed_.load(std::memory_order_relaxed)), s.at());
   } catch (...) {
     count_ended(1);
     throw;
@@ -144,6 +146,7 @@ void wheel_core::tell_driver(home& h) noexcept
 /// Moves all wheels to `now`. A shard with nothing to do by then is left alone.
 wheel_core::outlook wheel_core::advance_shards(tick now) noexcept
 {
+  passed_.store(now, std::memory_order_relaxed);
   outlook all;
   for (std::size_t i = 0; i < homes_.size(); ++i) {
     home& h = *homes_[i];
@@ -360,6 +363,7 @@ void wheel_core::start_clock() noexcept
       const std::lock_guard home_lock(*h);
       h->rewind(present);
     }
+    passed_.store(present, std::memory_order_relaxed);
     clock_.run();
   }
   if (all.due != 0 && request_due(all.due)) post_due();

@@ -284,6 +284,7 @@ private:
   wheel_clock clock_;
   std::vector<std::unique_ptr<home>> homes_;
   std::atomic<std::size_t> pending_{0};  ///< kept only if there is a limit to it
+  std::atomic<tick> passed_{};           ///< the latest that the wheels were advanced to
 
   spin_lock advance_mutex_;  ///< keeps clock and wheels in step; taken before the shards' locks
 
