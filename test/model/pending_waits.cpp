@@ -40,12 +40,8 @@ duration time_line::ticks(std::uint64_t n) const
 void pending_waits::clock_went_back(time_point now)
 {
   for (const auto& w : live_) {
-    // A watchdog's on its way has expired by the time at which it left the wheel.
-    const bool on_its_way = w->foreign && w->watchdog >= 0;
-    w->was_due |= w->how == fate::pending && (has_come(*w) || on_its_way);
+    w->was_due |= w->how == fate::pending && has_come(*w);
     w->may_be_late |= w->watchdog >= 0;
-    // One that had passed in its tick is not held back until its deadline the second time.
-    if (w->was_due) w->deadline = std::min(w->deadline, line_.begin_of(w->tick));
   }
   now_ = now;
   at_present_ = true;
