@@ -42,7 +42,7 @@ std::string demangled(const std::type_info& type)
 // Waits that have left the batch for their handlers' own executors are in nobody's list, and are
 // not found.
 
-constexpr std::size_t piece = 384;
+constexpr std::size_t at_a_time = 384;
 
 struct sighting {
   const std::type_info* handler;
@@ -95,9 +95,9 @@ private:
 
 /// The next piece of a shard, which goes to `seen`. Returns how much.
 [[gnu::cold]] std::size_t look(home& h, const shard::survey& s, wheel_walk& way,
-                               std::array<sighting, piece>& seen) noexcept
+                               std::array<sighting, at_a_time>& seen) noexcept
 {
-  std::array<wheel_entry*, piece> found;
+  std::array<wheel_entry*, at_a_time> found;
   const std::lock_guard lock(h);
   const std::size_t n = h.walk(way, found);
   std::size_t news = 0;
@@ -112,7 +112,7 @@ private:
 /// expires.
 [[gnu::cold]] tick earliest_tick(home& h) noexcept
 {
-  std::array<wheel_entry*, piece> found;
+  std::array<wheel_entry*, at_a_time> found;
   h.lock();
   h.settle();
   const tick due = h.has_due() ? h.front_due()->due() : never;
@@ -145,7 +145,7 @@ private:
 [[gnu::cold]] pending_handlers wheel_core::pending_by_handler()
 {
   constexpr int most_passes = 4;
-  std::array<sighting, piece> seen;
+  std::array<sighting, at_a_time> seen;
   tally found;
   // One that is given up half-way would leave its numbers behind, for a later one to stumble over.
   std::exception_ptr out_of_memory;
@@ -186,7 +186,7 @@ private:
   std::size_t n = 0;
   {
     const std::lock_guard lock(due_mutex_);
-    static_assert(due_batch::capacity <= piece);
+    static_assert(due_batch::capacity <= at_a_time);
     for (std::size_t i = 0; i < due_.size(); ++i) {
       auto& h = static_cast<home&>(due_.shard_of(i));
       const std::lock_guard home_lock(h);

@@ -67,7 +67,9 @@ void driver::wake_earlier(tick when) noexcept
     const std::lock_guard lock(timer_mutex_);
     if (when >= wake_) return;
     wake_ = when;
-    if (when < armed_) arm(when);
+    // To set the timer anew is to cancel its wait first, which may have been all the work there
+    // was.
+    if (when < armed_) turns_.native.with_work([&] { arm(when); });
   } catch (...) {
     insist();  // there is memory for that
   }
