@@ -60,16 +60,18 @@ void driver::request_pass()
 
 void driver::wake_earlier(tick when) noexcept
 {
-  if (clock_.is_stopped() || when <= clock_.tick_floor(clock_.now())) return insist();
   const gate::visit inside(gate_);
   if (!inside) return;
+  // Outside of the context, to cancel the timer's wait and start another could leave it without
+  // work.
+  if (!turns_.native.running_in_this_thread() || clock_.is_stopped() ||
+      when <= clock_.tick_floor(clock_.now()))
+    return insist();
   try {
     const std::lock_guard lock(timer_mutex_);
     if (when >= wake_) return;
     wake_ = when;
-    // To set the timer anew is to cancel its wait first, which may have been all the work there
-    // was.
-    if (when < armed_) turns_.native.with_work([&] { arm(when); });
+    if (when < armed_) arm(when);
   } catch (...) {
     insist();  // there is memory for that
   }

@@ -6,6 +6,7 @@
 #include <asio_wheel/detail/service/native_executor.hpp>
 #include <asio_wheel/detail/service/task_memory.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <utility>
 
@@ -25,13 +26,21 @@ public:
   static constexpr int length = 64;
 
   /// There are waits to be taken. Whether post() is to be called, once the lock is released.
-  [[nodiscard]] bool request() noexcept { return !std::exchange(posted_, true); }
+  [[nodiscard]] bool request() noexcept
+  {
+    const bool was_posted = posted_.load(std::memory_order_relaxed);
+    posted_.store(true, std::memory_order_relaxed);
+    return !was_posted;
+  }
 
   /// The function has been called, or could not be posted.
-  void set_arrived() noexcept { posted_ = false; }
+  void set_arrived() noexcept { posted_.store(false, std::memory_order_relaxed); }
 
-  /// Whether the function is on its way, or is about to be.
-  [[nodiscard]] bool is_requested() const noexcept { return posted_; }
+  /// Whether the function is on its way, or is about to be. May be asked without the lock.
+  [[nodiscard]] bool is_requested() const noexcept
+  {
+    return posted_.load(std::memory_order_relaxed);
+  }
 
   /// Posts `f`. False if the executor, one that makes its own memory for a function, had none: the
   /// waits stay, and go with the next request.
@@ -52,7 +61,7 @@ public:
   void close() noexcept { gate_.close(); }
 
 private:
-  bool posted_ = false;
+  std::atomic<bool> posted_{false};
   gate gate_;
   task_memory memory_;
 };

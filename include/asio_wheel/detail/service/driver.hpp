@@ -23,9 +23,9 @@ namespace asio_wheel::detail {
 /// of the next one; the timer is set for that. The timer has a pending wait of its own exactly
 /// while a pass names a tick, if only the end of time: that is what keeps `run()` going.
 ///
-/// Whoever needs an earlier pass sets the timer for it, in whichever thread that is; a pass that is
-/// needed at once is posted to the strand, once for all that ask before it runs. So is one when the
-/// reason for the next goes away.
+/// Whoever needs an earlier pass sets the timer for it, if the context runs the thread. Otherwise,
+/// or if the pass is needed at once, it is posted to the strand, once for all that ask before it
+/// runs. So is one when the reason for the next goes away.
 ///
 /// While the clock is stopped, the timer waits for the end of time, and passes are requested only
 /// for what is due at once: whoever moves the clock takes care of the rest.

@@ -20,18 +20,6 @@ public:
     std::visit([&](const auto& ex) { asio::post(ex, std::move(f)); }, typed_);
   }
 
-  /// Calls `f()` with work outstanding, so that the context does not run out of it meanwhile.
-  template <class Function>
-  void with_work(Function f) const
-  {
-    const auto call = [&](const auto& ex) {
-      [[maybe_unused]] const auto work =
-        asio::prefer(ex, asio::execution::outstanding_work.tracked);
-      f();
-    };
-    std::visit(call, typed_);
-  }
-
   /// Whether the context runs the calling thread. False if the executor cannot say.
   [[nodiscard]] bool running_in_this_thread() const noexcept
   {
