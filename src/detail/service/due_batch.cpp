@@ -7,14 +7,14 @@
 namespace asio_wheel::detail {
 namespace {
 
-/// The shards in which something is due, locked; the one whose wait comes first is at the front of
-/// a heap.
+/// The shards in which something is due; the one whose wait comes first is at the front of a heap.
+/// All of them are locked until this goes.
 class due_shards {
 public:
-  due_shards(const std::vector<shard*>& all, std::uint64_t bits) noexcept
+  due_shards(const std::vector<shard*>& all, std::uint64_t bits) noexcept : all_(all), locked_(bits)
   {
     for (; bits != 0; bits &= bits - 1) {
-      shard& s = *all[static_cast<std::size_t>(std::countr_zero(bits))];
+      shard& s = first_of(bits);
       s.lock();
       push({s.front_due(), &s, bits & (~bits + 1)});
     }
@@ -23,7 +23,7 @@ public:
   due_shards& operator=(const due_shards&) = delete;
   ~due_shards()
   {
-    while (size_ != 0) heap_[--size_].at->unlock();
+    for (; locked_ != 0; locked_ &= locked_ - 1) first_of(locked_).unlock();
   }
 
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
@@ -60,15 +60,22 @@ private:
     return shard::expires_before(*b.front, *a.front);
   }
 
+  [[nodiscard]] shard& first_of(std::uint64_t bits) const noexcept
+  {
+    return *all_[static_cast<std::size_t>(std::countr_zero(bits))];
+  }
+
   [[nodiscard]] source* end() noexcept { return heap_.data() + size_; }
 
   void push(const source& s) noexcept
   {
-    if (!s.front) return s.at->unlock();
+    if (!s.front) return;
     heap_[size_++] = s;
     if (size_ > 1) std::push_heap(heap_.data(), end(), comes_later);
   }
 
+  const std::vector<shard*>& all_;
+  std::uint64_t locked_;
   std::array<source, max_shards> heap_;
   std::size_t size_ = 0;
 };

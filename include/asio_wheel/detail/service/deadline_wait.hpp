@@ -188,7 +188,7 @@ private:
   {
     home& h = *home_;
     h.lock();
-    const bool alone = shard::is_guarded(*this) && holders_ == 0;
+    const bool alone = shard::is_guarded(*this) && holders_ == 0 && !sending_;
     if (alone) {
       wait_list::erase(*this);
       shard::let_go(*this);
