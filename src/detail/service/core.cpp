@@ -62,8 +62,7 @@ wheel_core::wheel_core(asio::execution_context& context, const asio::any_io_exec
     clock_(options_.clock, options_.tick),
     homes_(make_homes(*this, options_, clock_)),
     due_(shards_of(homes_)),
-    driver_(
-      native_, context, clock_, [this] { return pass(); }, [this] { deliver_found(); })
+    driver_(native_, context, clock_, [this] { return pass(); })
 {}
 
 wheel_core::~wheel_core() = default;
@@ -163,8 +162,8 @@ wheel_core::outlook wheel_core::advance_shards(tick now) noexcept
   return all;
 }
 
-/// Moves all wheels to the present. Returns the next tick to wake up for; nothing if no wait is
-/// filed. The delivery of what is due follows the pass, in deliver_found().
+/// Moves all wheels to the present and posts the delivery of what is due. Returns the next tick to
+/// wake up for; nothing if no wait is filed.
 std::optional<tick> wheel_core::pass()
 {
   outlook all;
@@ -172,7 +171,7 @@ std::optional<tick> wheel_core::pass()
     const std::lock_guard lock(advance_mutex_);
     all = advance_shards(clock_.tick_floor(clock_.now()));
   }
-  if (all.due != 0 && request_due(all.due)) found_due_ = true;
+  if (all.due != 0 && request_due(all.due)) post_due();
   if (all.next != no_tick) return all.next;
   // A thread that the context does not run may have cancelled a wait and not have posted its
   // delivery yet. Until it has, passes are what keeps the context from running out of work.
@@ -195,11 +194,6 @@ void wheel_core::post_due() noexcept
   if (due_delivery_.post(native_, [this] { deliver_due(); })) return;
   const std::lock_guard lock(due_mutex_);
   due_delivery_.set_arrived();
-}
-
-void wheel_core::deliver_found()
-{
-  if (found_due_.load(std::memory_order_relaxed) && found_due_.exchange(false)) deliver_due();
 }
 
 void wheel_core::deliver_due()

@@ -10,10 +10,10 @@
 namespace asio_wheel::detail {
 
 driver::driver(const native_executor& native, asio::execution_context& context,
-               const wheel_clock& clock, pass_function pass, std::function<void()> behind)
+               const wheel_clock& clock, pass_function pass)
   : clock_(clock),
     make_pass_(std::move(pass)),
-    turns_{native, context, std::move(behind)},
+    turns_{native, context},
     strand_(std::make_unique<strand>(turn_executor(turns_))),
     timer_(std::make_unique<timer>(*strand_))
 {}

@@ -271,7 +271,6 @@ private:
   void post_due() noexcept;
   void tell_of_pressure() noexcept;
   void deliver_due();
-  void deliver_found();
   [[gnu::flatten]] void take_due(next_wait& next, bool first) noexcept;
   void post_ended(home& h) noexcept;
   void deliver_ended(home& h);
@@ -291,8 +290,7 @@ private:
   mutable spin_lock due_mutex_;  ///< guards the batch; taken before the shards' locks
   due_batch due_;
   delivery due_delivery_;
-  std::atomic<int> delivering_{0};      ///< threads that deliver what is due
-  std::atomic<bool> found_due_{false};  ///< a pass has requested a delivery, to follow it
+  std::atomic<int> delivering_{0};  ///< threads that deliver what is due
 
   pressure pressure_;
 

@@ -6,7 +6,6 @@
 #include <asio_wheel/detail/service/task_memory.hpp>
 
 #include <cstddef>
-#include <functional>
 #include <utility>
 
 namespace asio_wheel::detail {
@@ -15,16 +14,13 @@ namespace asio_wheel::detail {
 struct turn_resources {
   const native_executor& native;
   asio::execution_context& context;
-  const std::function<void()> behind;  ///< runs behind each turn, off the strand
   task_memory memory = {};
 };
 
-/// Runs **turns**: functions of the strand, and behind them, when the strand is free again, another
-/// function. So what a pass found due is delivered at once, by the thread that made the pass, while
-/// other threads have the strand to themselves.
+/// Runs the functions of the strand.
 ///
-/// The timer's completion is a turn where it is: the context is running it already. What is posted
-/// to the strand goes through the context, from memory that is set aside. A strand that cannot have
+/// The timer's completion runs where it is: the context is running it already. What is posted to
+/// the strand goes through the context, from memory that is set aside. A strand that cannot have
 /// memory for its own function, behind those it was given, never runs again.
 class turn_executor {
 public:
@@ -33,15 +29,11 @@ public:
   template <class Function>
   void execute(Function f) const
   {
-    auto turn = [f = std::move(f), &behind = resources_->behind]() mutable {
-      f();
-      behind();
-    };
     if (posts_)
       resources_->native.post(
-        asio::bind_allocator(query(asio::execution::allocator), std::move(turn)));
+        asio::bind_allocator(query(asio::execution::allocator), std::move(f)));
     else
-      turn();
+      f();
   }
 
   [[nodiscard]] turn_executor require(asio::execution::blocking_t::never_t) const noexcept
