@@ -214,7 +214,14 @@ deadline_wait* deadline_wait::flight::arrive(wait_outcome& outcome) noexcept
   tick renewed = no_tick;
   deadline_wait* op = nullptr;
   {
-    const std::lock_guard lock(*home_);
+    std::unique_lock lock(*home_);
+    while (passenger_ && passenger_->guard_ && passenger_->sending_) {
+      // Its guard may take it back, so that it ends while its sender is still about to say it is
+      // sent.
+      lock.unlock();
+      std::this_thread::yield();
+      lock.lock();
+    }
     op = std::exchange(passenger_, nullptr);
     if (!op) return nullptr;
     op->flight_ = nullptr;
