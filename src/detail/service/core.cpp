@@ -74,6 +74,16 @@ home& wheel_core::local() noexcept
 
 // Starting.
 
+tick wheel_core::tick_for(duration delay) const noexcept
+{
+  return clock_.tick_for(clock_.deadline_after(delay), delay);
+}
+
+tick wheel_core::tick_for(time_point deadline) const noexcept
+{
+  return clock_.tick_for(deadline);
+}
+
 void wheel_core::start(wait_op& op, duration delay)
 {
   start(op, tick_for(delay));

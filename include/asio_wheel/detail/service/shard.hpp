@@ -1,6 +1,7 @@
 // L2 service: a lock, a wheel and the waits that live there.
 #pragma once
 
+#include <asio_wheel/detail/ground/export.hpp>
 #include <asio_wheel/detail/ground/spin_lock.hpp>
 #include <asio_wheel/detail/service/put_off_cancels.hpp>
 #include <asio_wheel/detail/service/wait_op.hpp>
@@ -157,7 +158,7 @@ public:
   bool drop_deadline(wait_op& op) noexcept;
 
   /// Cut the tie to the handler's slot, from here and from there.
-  static void cut_link(wait_op& op) noexcept;
+  ASIO_WHEEL_EXPORT static void cut_link(wait_op& op) noexcept;
   static void forget_link(wait_op& op) noexcept { op.linked_ = false; }
 
   // What there is to wake up for.
