@@ -31,7 +31,9 @@ namespace asio_wheel {
 /// interval. Counting begins with the construction.
 ///
 ///     heartbeat beat(socket.get_executor(), {.interval = 10s, .max_missed = 3});
-///     while (co_await beat.async_next() == heartbeat_event::send_ping) {
+///     for (;;) {
+///       const heartbeat_event event = co_await beat.async_next();
+///       if (event == heartbeat_event::peer_lost) break;
 ///       send("ping");  // into the session's queue: another write may be going on
 ///     }
 ///     socket.close();
@@ -91,7 +93,7 @@ public:
   ///   associated slot; wheel_errc::too_many_pending.
   /// Executor: the handler's associated executor, or get_executor().
   /// Cancellation: terminal, partial and total, from any thread, by the associated slot.
-  /// Exceptions: std::bad_alloc, and what posting to the context throws; nothing is started then.
+  /// Exceptions: std::bad_alloc; nothing is started then.
   template <class Token = detail::default_token_for<Executor>>
   auto async_next(Token&& token = detail::default_token_for<Executor>())
   {

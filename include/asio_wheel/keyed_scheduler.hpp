@@ -73,8 +73,7 @@ public:
   ///               after it was cancelled.
   /// Errors: if the wheel has too many waits or ends them all, the task is gone; for the former,
   ///   system_error leaves by `run()`.
-  /// Exceptions: std::bad_alloc, and what the key, `f` and posting to the context throw; nothing is
-  ///   scheduled then.
+  /// Exceptions: std::bad_alloc, and what the key and `f` throw; nothing is scheduled then.
   template <detail::task_function F>
   bool run_after(Key key, duration delay, F f)
   {

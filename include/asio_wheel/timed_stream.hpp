@@ -200,8 +200,7 @@ public:
   ///   wheel_errc::too_many_pending if the wheel refused the deadline; else as of the socket.
   /// Executor: the handler's associated executor, or the stream's.
   /// Cancellation: terminal, partial and total, passed on to the socket.
-  /// Exceptions: std::bad_alloc, and what posting to the wheel's context throws; nothing is started
-  ///   then.
+  /// Exceptions: std::bad_alloc; nothing is started then.
   template <detail::endpoint_of<NextLayer> Endpoint,
             class Token = detail::default_token_for<executor_type>>
   auto async_connect(const Endpoint& endpoint, Token&& token = {})

@@ -98,7 +98,7 @@ public:
   /// Executor: the handler's associated executor, or get_executor().
   /// Cancellation: terminal, partial and total, by the associated slot; as for all composed
   ///   operations, not at the same time as the completion.
-  /// Exceptions: std::bad_alloc, and what posting to the context throws; nothing is started then.
+  /// Exceptions: std::bad_alloc; nothing is started then.
   template <class Token = detail::default_token_for<executor_type>>
   auto async_tick(Token&& token = detail::default_token_for<executor_type>())
   {

@@ -73,7 +73,7 @@ public:
   ///   cancelled; wheel_errc::too_many_pending.
   /// Executor: the handler's associated executor, or the service's.
   /// Cancellation: terminal, partial and total, from any thread, by the associated slot.
-  /// Exceptions: std::bad_alloc, and what posting to the context throws; nothing is started then.
+  /// Exceptions: std::bad_alloc; nothing is started then.
   template <class Token = asio::deferred_t>
   auto async_wait(duration delay, Token&& token = {})
   {

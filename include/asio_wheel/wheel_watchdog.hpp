@@ -98,7 +98,7 @@ public:
   ///   wheel_errc::too_many_pending.
   /// Executor: the handler's associated executor, or get_executor().
   /// Cancellation: terminal, partial and total, from any thread, by the associated slot.
-  /// Exceptions: std::bad_alloc, and what posting to the context throws; nothing is started then.
+  /// Exceptions: std::bad_alloc; nothing is started then.
   template <class Token = detail::default_token_for<Executor>>
   auto async_expired(Token&& token = detail::default_token_for<Executor>())
   {

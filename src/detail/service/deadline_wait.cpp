@@ -40,15 +40,15 @@ bool deadline_wait::end_first() noexcept
 bool deadline_wait::start_first(operation_guard& guard) noexcept
 {
   tick filed = no_tick;
-  intrusive_ptr<wheel_core> to_confirm;
+  intrusive_ptr<wheel_core> to_wake;
   {
     section s(*home_, std::adopt_lock);
     if (ended_) return !end_first();
     static_cast<void>(let_go());
     filed = guard.add(s, *this);
-    if (filed != no_tick) to_confirm = &core();
+    if (filed != no_tick) to_wake = &core();
   }
-  if (to_confirm) to_confirm->wake_at(filed);
+  if (to_wake) to_wake->wake_at(filed);
   return true;
 }
 
@@ -149,14 +149,14 @@ wait_outcome deadline_wait::begin_here(time_point taken_up) noexcept
 {
   tick renewed = no_tick;
   wait_outcome outcome{};
-  intrusive_ptr<wheel_core> to_confirm;
+  intrusive_ptr<wheel_core> to_wake;
   {
     const std::lock_guard lock(*home_);
     sending_ = false;
     outcome = begin(taken_up, renewed);
-    if (renewed != no_tick) to_confirm = &core();
+    if (renewed != no_tick) to_wake = &core();
   }
-  if (to_confirm) to_confirm->wake_at(renewed);
+  if (to_wake) to_wake->wake_at(renewed);
   return outcome;
 }
 
@@ -216,8 +216,7 @@ deadline_wait* deadline_wait::flight::arrive(wait_outcome& outcome) noexcept
   {
     std::unique_lock lock(*home_);
     while (passenger_ && passenger_->guard_ && passenger_->sending_) {
-      // Its guard may take it back, so that it ends while its sender is still about to say it is
-      // sent.
+      // Its guard may take it back: then the operation could end before its sender is done with it.
       lock.unlock();
       std::this_thread::yield();
       lock.lock();

@@ -13,8 +13,8 @@ driver::driver(const native_executor& native, asio::execution_context& context,
                const wheel_clock& clock, pass_function pass)
   : clock_(clock),
     make_pass_(std::move(pass)),
-    turns_{native, context},
-    strand_(std::make_unique<strand>(turn_executor(turns_))),
+    inner_{native, context},
+    strand_(std::make_unique<strand>(inner_executor(inner_))),
     timer_(std::make_unique<timer>(*strand_))
 {}
 
@@ -64,7 +64,7 @@ void driver::wake_earlier(tick when) noexcept
   if (!inside) return;
   // Outside of the context, to cancel the timer's wait and start another could leave it without
   // work.
-  if (!turns_.native.running_in_this_thread() || clock_.is_stopped() ||
+  if (!inner_.native.running_in_this_thread() || clock_.is_stopped() ||
       when <= clock_.tick_floor(clock_.now()))
     return insist();
   try {
@@ -73,7 +73,7 @@ void driver::wake_earlier(tick when) noexcept
     wake_ = when;
     if (when < armed_) arm(when);
   } catch (...) {
-    insist();  // there is memory for that
+    insist();  // which has memory of its own
   }
 }
 

@@ -39,7 +39,7 @@ void shard::stamp(wait_op& op) noexcept
   // A Lamport clock: later than this shard's previous start and than this thread's. So the waits
   // that a thread starts carry growing stamps, whichever shards they go to.
   stamp_ = this_thread_stamp = std::max(stamp_, this_thread_stamp) + 1;
-  op.stamp_ = stamp_ & ((std::uint64_t{1} << 46) - 1);
+  op.stamp_ = stamp_ & wait_op::last_stamp;
 }
 
 void shard::file_due(wait_op& op) noexcept
@@ -422,7 +422,7 @@ shard::survey shard::begin_survey() noexcept
 {
   settle();
   surveys_ = surveys_ % 3 + 1;
-  return {stamp_ & ((std::uint64_t{1} << 46) - 1), surveys_};
+  return {stamp_ & wait_op::last_stamp, surveys_};
 }
 
 bool shard::see(wait_op& op, const survey& s) const noexcept

@@ -65,8 +65,8 @@ public:
   ///   handler's associated executor, or else to the operation's, or the wheel's.
   /// Cancellation: what comes by the handler's slot is passed on unchanged.
   /// Thread safety: guard() as touch(); the operation as ever.
-  /// Exceptions: std::bad_alloc from guard(); the initiation throws what the operation's throws,
-  ///   std::bad_alloc, and what posting to the wheel's context throws. Nothing is started then.
+  /// Exceptions: std::bad_alloc from guard(); the initiation throws that, too, and what the
+  ///   operation's throws. Nothing is started then.
   [[nodiscard]] auto guard(asio::cancellation_type type = asio::cancellation_type::terminal)
   {
     return partial_guard_token{{state_.guard(), type, nullptr}};

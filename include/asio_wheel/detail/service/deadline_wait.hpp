@@ -162,7 +162,7 @@ protected:
   /// guard has taken it back: then it is the caller's no more.
   [[nodiscard]] wait_outcome begin_here(time_point taken_up) noexcept;
 
-  /// Sends it: `post(flight*)` posts a function that calls flight::arrive() or flight::drop() once.
+  /// Sends it: `post(flight)` posts a function that owns the flight, and calls its arrive().
   /// If that throws, the deadline stays due, and is sent again.
   template <class Post>
   void send(time_point taken_up, Post post);

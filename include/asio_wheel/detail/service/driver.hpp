@@ -5,8 +5,8 @@
 #include <asio_wheel/detail/ground/gate.hpp>
 #include <asio_wheel/detail/ground/spin_lock.hpp>
 #include <asio_wheel/detail/ground/tick.hpp>
+#include <asio_wheel/detail/service/inner_executor.hpp>
 #include <asio_wheel/detail/service/task_memory.hpp>
-#include <asio_wheel/detail/service/turn_executor.hpp>
 #include <asio_wheel/detail/service/wheel_clock.hpp>
 
 #include <atomic>
@@ -61,7 +61,7 @@ public:
   }
 
 private:
-  using strand = asio::strand<turn_executor>;
+  using strand = asio::strand<inner_executor>;
   using timer = asio::basic_waitable_timer<clock_type, asio::wait_traits<clock_type>, strand>;
 
   static constexpr tick disarmed = no_tick;
@@ -75,7 +75,7 @@ private:
 
   const wheel_clock& clock_;
   const pass_function make_pass_;
-  turn_resources turns_;
+  inner_resources inner_;
   gate gate_;  ///< to the context, and so to strand and timer
   std::unique_ptr<strand> strand_;
 

@@ -65,7 +65,7 @@ public:
     return deadline < answer_.load();
   }
 
-  /// Guards the deadline of an operation. Returns a tick to be confirmed, or no_tick.
+  /// Guards the deadline of an operation. Returns a tick to wake up at, or no_tick.
   [[nodiscard]] tick add(section& s, wait_op& deadline) noexcept;
 
   /// The same if the wait is filed, so that there is no more to it. Whether it was. Requires the

@@ -153,7 +153,10 @@ private:
 
   // One word. The stamp orders the starts of one thread across shards (see shard::file); it lasts
   // for 22 years of 100,000 starts a second.
-  std::uint64_t stamp_ : 46 = 0;
+  static constexpr unsigned stamp_bits = 46;
+  static constexpr std::uint64_t last_stamp = (std::uint64_t{1} << stamp_bits) - 1;
+
+  std::uint64_t stamp_ : stamp_bits = 0;
   std::uint64_t seen_ : 2 = 0;  ///< number of the survey that has seen it last (shard::see)
   std::uint64_t state_ : 3 = 0;
   std::uint64_t of_timer_ : 1;

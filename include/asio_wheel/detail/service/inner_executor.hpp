@@ -11,20 +11,20 @@
 namespace asio_wheel::detail {
 
 /// What the executor's copies share.
-struct turn_resources {
+struct inner_resources {
   const native_executor& native;
   asio::execution_context& context;
   task_memory memory = {};
 };
 
-/// Runs the functions of the strand.
+/// The inner executor of the strand, as Asio calls it.
 ///
 /// The timer's completion runs where it is: the context is running it already. What is posted to
 /// the strand goes through the context, from memory that is set aside. A strand that cannot have
 /// memory for its own function, behind those it was given, never runs again.
-class turn_executor {
+class inner_executor {
 public:
-  explicit turn_executor(turn_resources& resources) noexcept : resources_(&resources) {}
+  explicit inner_executor(inner_resources& resources) noexcept : resources_(&resources) {}
 
   template <class Function>
   void execute(Function f) const
@@ -36,11 +36,11 @@ public:
       f();
   }
 
-  [[nodiscard]] turn_executor require(asio::execution::blocking_t::never_t) const noexcept
+  [[nodiscard]] inner_executor require(asio::execution::blocking_t::never_t) const noexcept
   {
     return {*resources_, true};
   }
-  [[nodiscard]] turn_executor require(asio::execution::blocking_t::possibly_t) const noexcept
+  [[nodiscard]] inner_executor require(asio::execution::blocking_t::possibly_t) const noexcept
   {
     return {*resources_, false};
   }
@@ -59,22 +59,22 @@ public:
     return task_allocator<std::byte>(resources_->memory);
   }
 
-  friend bool operator==(const turn_executor& a, const turn_executor& b) noexcept
+  friend bool operator==(const inner_executor& a, const inner_executor& b) noexcept
   {
     return a.resources_ == b.resources_ && a.posts_ == b.posts_;
   }
-  friend bool operator!=(const turn_executor& a, const turn_executor& b) noexcept
+  friend bool operator!=(const inner_executor& a, const inner_executor& b) noexcept
   {
     return !(a == b);
   }
 
 private:
-  turn_executor(turn_resources& resources, bool posts) noexcept
+  inner_executor(inner_resources& resources, bool posts) noexcept
     : resources_(&resources),
       posts_(posts)
   {}
 
-  turn_resources* resources_;
+  inner_resources* resources_;
   bool posts_ = false;
 };
 
