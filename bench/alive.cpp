@@ -3,9 +3,9 @@
 //   heartbeat      heartbeat: sent() and received() for each use
 //   steady         asio::steady_timer, cancelled and started again for each use
 //   steady_typed   the same with io_context::executor_type
-//   clock          nothing but a reading of the clock that --clock names, for each use
-//   store          the same, and a store of it in an object as large as a watchdog: the floor
-// The workloads are described in work_alive.hpp. --shards and --clock are the wheel's options.
+//   clock          for each use only reads the clock that --clock names
+//   store          the same, and stores the time in an object as large as a watchdog: the floor
+// work_alive.hpp describes the workloads. --shards and --clock are the wheel's options.
 #include <time.h>
 #include <asio_wheel.hpp>
 #include <boost/asio/basic_waitable_timer.hpp>
@@ -97,13 +97,13 @@ public:
     for (std::size_t i = 0; i < o.n; ++i) timers_.emplace_back(context.get_executor(), timeout);
   }
 
-  // Its expiry is set by then, by the construction or by use().
+  // The constructor or use() has set its expiry.
   template <class Function>
   void start(std::size_t i, Function f)
   {
     timers_[i].async_wait([f](const error_code& ec) mutable { f(bool{ec}); });
   }
-  // Cancels the wait that is pending, if one is, and leaves it to a new one to take its place.
+  // Cancels the pending wait, if there is one, and starts another in its place.
   void use(std::size_t i)
   {
     if (timers_[i].expires_after(timeout_) > 0) start(i, [](bool) {});

@@ -1,6 +1,6 @@
-// Contenders made of Asio's timer interface: one callback per wait, or one coroutine per timer,
-// which awaits the wait by `Token`. asio::steady_timer and wheel_timer are measured by these same
-// lines; only the type differs.
+// Contenders made of Asio's timer interface: one callback per wait, or one coroutine per timer that
+// awaits the wait by `Token`. These same lines measure asio::steady_timer and wheel_timer; only the
+// type differs.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -72,7 +72,7 @@ private:
   asio::io_context context_;
 };
 
-// Prepares nothing: steady_timer finds its queue by itself.
+// Prepares nothing: a steady_timer finds its queue by itself.
 struct no_service {
   static void install(asio::io_context&, const options&) {}
 };
@@ -140,8 +140,7 @@ public:
   void start_at(std::size_t i, time_point deadline, time_point) { arm(i, {}, deadline); }
 
   // The coroutine wakes with operation_aborted and waits again, for the new delay. A second restart
-  // before that finds nothing to cancel; churn counts the aborted waits, so that it is not counted
-  // either.
+  // before that finds nothing to cancel, and churn, which counts aborted waits, does not count it.
   void restart_after(std::size_t i, nanoseconds delay)
   {
     arm(i, delay, std::nullopt);

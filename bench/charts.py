@@ -3,8 +3,8 @@
 
     python3 bench/charts.py bench-results.json --out doc/charts
 
-One SVG per chart: medians as lines, the spread of the rounds as a band. Readable on light and on dark pages; the line
-below each says on which machine, when, and at which commit it was measured.
+One SVG per chart: medians as lines; a point's title, which browsers show under the pointer, has the spread of the rounds.
+Readable on light and on dark pages; the line below each says on which machine, when, and at which commit it was measured.
 """
 
 import argparse
@@ -48,6 +48,8 @@ class Chart:
     metric: str
     contenders: tuple
     suite: str = "timers"
+    n: str = "waits outstanding"
+    unit: float = 1  # what the metric is divided by
 
 
 RIVALS = ("wheel", "steady", "libuv", "libevent", "libev")
@@ -56,10 +58,10 @@ CHARTS = [
           "churn", "cpu_ns", RIVALS + ("wheel_coroutine", "steady_coroutine")),
     Chart("expire_cpu", "n waits expire within one second", "CPU ns per wait; lower is better", "expire", "cpu_ns", RIVALS),
     Chart("expire_lateness", "n waits expire within one second: how late",
-          "µs after the deadline, 99th percentile; lower is better", "expire", "late_p99_us", RIVALS),
+          "ms after the deadline, 99th percentile; lower is better", "expire", "late_p99_us", RIVALS, unit=1000),
     Chart("deadline", "A deadline on an operation that completes by one post", "CPU ns per operation; lower is better",
           "post", "cpu_ns", ("none", "cancel_after", "cancel_after_coarse", "steady_timer", "cancel_after_awaited",
-                             "awaitable_or"), "deadlines"),
+                             "awaitable_or"), "deadlines", "operations under way"),
 ]
 
 
@@ -105,7 +107,7 @@ def style(contenders):
     """Plain rules and overrides, no variables: not every viewer of SVG knows those."""
     rules = dict(PAGE)
     for c in contenders:
-        rules[f".{c}{{stroke:%s}}text.{c},circle.{c},polygon.{c}{{stroke:none;fill:%s}}"] = SERIES[c][1:3]
+        rules[f".{c}{{stroke:%s}}text.{c},circle.{c}{{stroke:none;fill:%s}}"] = SERIES[c][1:3]
     colours = ["".join(rule.replace("%s", both[scheme]) for rule, both in rules.items()) for scheme in (0, 1)]
     return ("text{font-family:system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif}"
             ".soft,.mark{font-size:12px}.title{font-size:17px;font-weight:600}.foot{font-size:10.5px}"
@@ -120,30 +122,28 @@ def points_of(chart, data, contender):
     """[(n, median, min, max)]; what is not above zero has no place on a logarithmic axis."""
     found = [(r["n"], r["metrics"][chart.metric]) for r in data["results"]
              if (r["suite"], r["workload"], r["contender"]) == (chart.suite, chart.workload, contender)]
-    return sorted((n, m["median"], max(m["min"], m["median"] / 10), m["max"]) for n, m in found if m["median"] > 0)
+    return sorted((n, *(m[what] / chart.unit for what in ("median", "min", "max"))) for n, m in found if m["median"] > 0)
 
 
-def grid(x, y):
+def grid(chart, x, y):
     parts = []
     for value, main in y.marks():
         width = 1 if main else 0.5
         parts.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(value):.1f}" y2="{y(value):.1f}" class="grid" stroke-width="{width}"/>')
-        parts.append(text(LEFT - 8, y(value) + 4, report.number(value).removesuffix(".00").removesuffix(".0"), "mark", "end"))
+        parts.append(text(LEFT - 8, y(value) + 4, f"{value:,.10g}", "mark", "end"))
     for value, main in x.marks():
         if main:
             parts.append(f'<line x1="{x(value):.1f}" x2="{x(value):.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}" class="grid" stroke-width="0.5"/>')
             parts.append(text(x(value), HEIGHT - BOTTOM + 18, f"{value:,.0f}", "mark", "middle"))
-    parts.append(text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - BOTTOM + 36, "n, waits outstanding", "soft", "middle"))
+    parts.append(text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - BOTTOM + 36, f"n, {chart.n}", "soft", "middle"))
     return parts
 
 
 def line(contender, points, x, y):
     _, _, _, dashes = SERIES[contender]
     path = " ".join(f"{x(n):.1f},{y(median):.1f}" for n, median, _, _ in points)
-    band = [f"{x(n):.1f},{y(high):.1f}" for n, _, _, high in points] + [f"{x(n):.1f},{y(low):.1f}" for n, _, low, _ in reversed(points)]
     width = 3 if contender.startswith("wheel") else 2
-    parts = [f'<polygon points="{" ".join(band)}" class="{contender}" fill-opacity="0.13"/>',
-             f'<polyline points="{path}" fill="none" class="{contender}" stroke-width="{width}" stroke-dasharray="{dashes}" stroke-linejoin="round"/>']
+    parts = [f'<polyline points="{path}" fill="none" class="{contender}" stroke-width="{width}" stroke-dasharray="{dashes}" stroke-linejoin="round"/>']
     parts += [f'<circle cx="{x(n):.1f}" cy="{y(median):.1f}" r="3.2" class="{contender}"><title>{escape(SERIES[contender][0])}, n = {n:,}: '
               f'{report.number(median)} ({report.number(low)}-{report.number(high)})</title></circle>' for n, median, low, high in points]
     return parts
@@ -169,17 +169,18 @@ def draw(chart, data):
         return None
     every = [p for points in series.values() for p in points]
     x = Axis(min(p[0] for p in every), max(max(p[0] for p in every), 10 * min(p[0] for p in every)), LEFT + 14, WIDTH - RIGHT - 6)
-    low, high = nice_below(min(p[2] for p in every)), nice_above(max(p[3] for p in every))
+    medians = [p[1] for p in every]
+    low, high = nice_below(min(medians)), nice_above(max(medians))
     y = Axis(low, max(high, low * 10), HEIGHT - BOTTOM, TOP)
     m = data["machine"]
     v = data["versions"]
     where = f"{m['cpu']}, {m['cores']} cores, {m['system']}"
     what = (f"{v.get('compiler', '').removesuffix(' optimized')}, Boost {v.get('boost', '?').replace('_', '.')}; {data['date']}, commit "
-            f"{data['commit']}; median and spread of {data['rounds']} rounds")
+            f"{data['commit']}; medians of {data['rounds']} rounds")
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(chart.title)}">',
              f"<style>{style(series)}</style>", f'<rect width="{WIDTH}" height="{HEIGHT}" rx="8" class="page"/>',
              text(20, 28, chart.title, "title"), text(20, 47, chart.subtitle, "soft")]
-    parts += grid(x, y)
+    parts += grid(chart, x, y)
     for contender, points in reversed(series.items()):
         parts += line(contender, points, x, y)
     parts += labels(series, y)

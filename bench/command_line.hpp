@@ -1,4 +1,4 @@
-// The command line and the one line of JSON that every benchmark program shares.
+// The command line and the one line of JSON that all benchmark programs share.
 #pragma once
 
 #include <fmt/core.h>
@@ -19,8 +19,8 @@ struct options {
   std::size_t n = 10'000;
   std::uint64_t seed = 1;
   std::uint64_t steps = 2'000'000;  // measured steps of a churn
-  double measure_seconds = 3;       // length of what is measured by time: heartbeats, threads, idle
-  std::size_t per_turn = 64;        // steps a workload does in one turn of the loop
+  double measure_seconds = 3;       // duration of workloads that last a fixed time
+  std::size_t per_turn = 64;        // steps of a workload in one turn of the loop
   bool list = false, versions = false, help = false;
   // How the wheel is made; the other contenders ignore these.
   std::uint64_t tick_us = 1000, slots = 0, shards = 0;

@@ -7,16 +7,17 @@
 //   start_after(i, delay)     start a wait on timer i, in the library's own relative way
 //   start_at(i, deadline, now)   the same for a deadline; libraries without one take deadline - now
 //   restart_after(i, delay)   cancel the wait on timer i, have its aborted handler run, start again
-//   run_turns(f)              run the loop; f(chain) is called once per turn while it says again
-//   stop()                    run_turns returns
-//   work.completed(i, deadline, aborted)   called by the contender, once per wait; the deadline is
-//                             what start_at was given
+//   run_turns(f)              run the loop; calls f(chain) once per turn while it says again
+//   stop()                    makes run_turns return
+//   work.completed(i, deadline, aborted)   the contender calls this once per wait, with the
+//   deadline
+//                             that start_at got
 //
-// A turn does --per-turn steps, as a server does when one read brings several requests; handlers of
+// A turn does --per-turn steps, as a server does when one read brings several requests. Handlers of
 // cancelled waits run between two turns.
 //
-// libuv, libevent and libev have no handler for a cancelled wait: their adapters make the call
-// themselves, from within the step, which spares them the trip through the loop's queue that Asio's
+// libuv, libevent and libev have no handler for a cancelled wait. Their adapters make the call
+// themselves, from within the step, and so save the trip through the loop's queue that Asio's
 // contenders pay for.
 #pragma once
 
@@ -33,11 +34,11 @@ enum class turn {
   stop,   // leave the loop
 };
 
-// What most contenders can do; a contender that cannot says so.
+// What most contenders can do. One that cannot says so.
 struct contender_base {
   static constexpr bool cancels = true;        // has restart_after
   static constexpr bool any_delay = true;      // its waits may have different delays
-  static constexpr bool expires = true;        // its waits do, if they are not cancelled
+  static constexpr bool expires = true;        // its waits expire if they are not cancelled
   static constexpr bool many_threads = false;  // run_turns(f, chains): as many threads run the loop
 };
 
@@ -61,7 +62,7 @@ public:
     self().arm(cells_[i], delay);
   }
 
-  // The loop is turned by hand while the workload has turns to do, and runs by itself afterwards.
+  // Turns the loop by hand while the workload has turns to do, then lets it run.
   template <class Turn>
   void run_turns(Turn next_turn)
   {

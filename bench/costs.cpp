@@ -1,13 +1,13 @@
-// What an act costs, for costs.py to count: one kind of act, done --times times by run_measured(),
-// which callgrind is told to look at. Prints nothing.
+// What one kind of act costs: run_measured() does it --times times, and costs.py lets callgrind
+// count that function. Prints nothing.
 //   rearm     --timers timers expire and start themselves again, after 1 ms each
 //   churn     1,000 waits are pending; one is cancelled and started again, 64 times a turn
 //   deferred  the same where coroutines wait, by asio::deferred
-//   burst     6,400 waits are due when the loop gets to look: the expiry, not the start
+//   burst     6,400 waits are due when the loop next looks: their expiry, without their start
 //   deadline  an operation completes by one post, under a deadline that never comes
 //   touch     a sign of life: wheel_watchdog::touch(); a steady_timer cancelled and started again
-// Of: wheel, steady, and, for `deadline` only, none. There, wheel is cancel_after, and steady a
-// steady_timer for each operation.
+// By: wheel, steady and, for `deadline` only, none. For `deadline`, wheel is cancel_after, and
+// steady one steady_timer per operation.
 #include <asio_wheel.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -33,7 +33,7 @@ struct settings {
   std::size_t times = 100'000, timers = 1, shards = 0;
 };
 
-/// All that is counted is done in here.
+/// Everything that is counted happens in here.
 extern "C" [[gnu::noinline]] void run_measured(asio::io_context& context)
 {
   context.run();
@@ -257,7 +257,7 @@ private:
   std::deque<steady_timer> timers_;
 };
 
-/// Never destroyed: what ending costs is not asked.
+/// Never destroyed: nobody asks what ending costs.
 template <class Act>
 void run(const settings& s)
 {

@@ -1,4 +1,4 @@
-// Deadlines on operations: what one adds to an operation that is completed by one post.
+// Deadlines on operations: what a deadline adds to an operation that completes by one post.
 //   none                 the post alone, with a 16-byte handler
 //   cancel_after         asio_wheel's, with the same handler
 //   steady_timer         a steady_timer per operation: expires_after, async_wait, cancel
@@ -6,8 +6,8 @@
 //   cancel_after_awaited asio_wheel's, awaited
 //   awaitable_or         the post || a steady_timer, by Asio's awaitable_operators
 //   clock                instead of operations: readings of std::chrono::steady_clock
-// The one workload is described in work_deadline.hpp. --n is how many operations are under way,
-// --steps how many are measured; --tick-us, --slots, --shards and --clock make the wheel.
+// work_deadline.hpp describes the workload. --n is how many operations are under way, --steps how
+// many are measured; --tick-us, --slots, --shards and --clock are the wheel's options.
 #include <asio_wheel.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -29,7 +29,7 @@ using namespace bench;
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-// Chains of callbacks; Derived starts an operation with launch(handler).
+// Chains of callbacks. Derived::launch(handler) starts an operation.
 template <class Derived, class Work>
 class callback_operations {
 public:
@@ -57,7 +57,7 @@ private:
   Work& work_;
 };
 
-// Chains of coroutines; Derived's operation() is what each awaits again and again.
+// Chains of coroutines. Each awaits Derived::operation() again and again.
 template <class Derived, class Work>
 class awaited_operations {
 public:

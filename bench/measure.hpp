@@ -39,7 +39,7 @@ inline nanoseconds process_cpu()
   return cpu_clock(CLOCK_PROCESS_CPUTIME_ID);
 }
 
-// CPU time of the calling thread: what a busy neighbour on the machine disturbs least.
+// CPU time of the calling thread, which other processes disturb least.
 inline nanoseconds thread_cpu()
 {
   return cpu_clock(CLOCK_THREAD_CPUTIME_ID);
@@ -55,7 +55,7 @@ inline double micros(nanoseconds t)
   return static_cast<double>(t.count()) / 1e3;
 }
 
-// Bytes of this process that are in memory now.
+// Bytes of this process that are in RAM now.
 inline std::uint64_t resident_bytes()
 {
   unsigned long long total = 0, resident = 0;
@@ -67,7 +67,7 @@ inline std::uint64_t resident_bytes()
   return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-// How often the given thread (by its kernel id) went to sleep of its own accord.
+// How often the thread with this kernel id went to sleep of its own accord.
 inline std::uint64_t voluntary_switches(pid_t thread)
 {
   char path[64];
@@ -82,9 +82,9 @@ inline std::uint64_t voluntary_switches(pid_t thread)
   return switches;
 }
 
-// Binds the calling thread to the nth processor it may use, in a circle. Left alone, threads that
-// wake each other are sometimes put on one processor for seconds, and then no two of them contend
-// for anything.
+// Binds the calling thread to the nth processor it may use, counted round and round. Otherwise the
+// kernel sometimes keeps threads that wake each other on one processor for seconds, where they
+// never contend.
 inline void run_on_processor(unsigned nth)
 {
   cpu_set_t allowed, one;
@@ -127,7 +127,7 @@ private:
   std::uint64_t state_;
 };
 
-// How late the waits completed that have been noted, and how many were early.
+// How late the noted waits completed, and how many were early.
 class lateness {
 public:
   explicit lateness(std::size_t capacity) : late_(capacity)
@@ -139,7 +139,7 @@ public:
   {
     const auto late = now - deadline;
     early_ += late < duration::zero();
-    // Never grows: an allocation here would be measured as the contender's.
+    // Never grows: an allocation here would count as the contender's.
     if (late_.size() < late_.capacity()) late_.push_back(late.count());
   }
 
@@ -159,8 +159,8 @@ private:
   std::uint64_t early_ = 0;
 };
 
-// A second thread that does nothing. The C library leaves atomic instructions out while a process
-// has only one thread; no server enjoys that, so no contender may.
+// A second thread that does nothing. The C library leaves out atomic instructions while a process
+// has only one thread. Servers have more, so contenders have, too.
 class idle_thread {
 public:
   idle_thread() : thread_{[this] { sleep(); }} {}

@@ -1,19 +1,19 @@
-// Deadlines on RPCs: what one adds to a call of examples/rpc/client.hpp, over loopback. Client and
-// server are in this process and in one thread; the server echoes and has no timers.
+// Deadlines on RPCs: what a deadline adds to a call of examples/rpc/client.hpp, over loopback.
+// Client and server share this process and one thread; the server echoes and has no timers.
 //   none           the call alone, awaited by a coroutine
 //   timeout_after  asio_wheel's, in the call's completion token
 //   or             the call || a steady_timer, by Asio's awaitable_operators
-//   or_as_tuple    the same with as_tuple, so that no exception tells the loser
+//   or_as_tuple    the same with as_tuple, so that the loser throws nothing
 //   rearmed        a steady_timer per connection, set anew for each call
-// No deadline ever comes. With --connections 1 the wheel is empty between two calls, as it is in no
+// No deadline ever comes. With --connections 1 the wheel is empty between two calls, unlike in a
 // server, and the heap of steady_timers holds one.
 //
-// Instructions do not depend on the machine's mood; callgrind counts those in user mode, and the
-// difference of two runs, over the 10,000 calls between them, is what one call takes:
+// callgrind counts the instructions in user mode, which do not depend on the load of the machine.
+// The difference of two runs, divided by the 10,000 calls between them, is the cost of one call:
 //   valgrind --tool=callgrind --callgrind-out-file=/dev/null rpc_deadlines --timer or --calls 2000
 //   valgrind --tool=callgrind --callgrind-out-file=/dev/null rpc_deadlines --timer or --calls 12000
+#include "../examples/common/command_line.hpp"
 #include "../examples/rpc/client.hpp"
-#include "../examples/rpc/command_line.hpp"
 #include "../examples/rpc/timers.hpp"
 
 #include <asio_wheel.hpp>
@@ -39,7 +39,7 @@
 namespace {
 
 namespace asio = boost::asio;
-namespace po = rpc::po;
+namespace po = common::po;
 using asio::use_awaitable;
 using boost::system::error_code;
 
@@ -53,7 +53,7 @@ struct settings {
   int connections = 50;
 };
 
-// One end of a connection of the client's, and the timer that it may have.
+// The client's end of a connection, and the timer that it may have.
 struct caller {
   std::shared_ptr<client_on_wheel> client;
   asio::steady_timer timer;
@@ -172,11 +172,11 @@ int main(int argc, char** argv)
     auto add = options.add_options();
     add("timer", po::value(&s.timer)->default_value(s.timer)->value_name("kind"),
         "what keeps the deadline: none, timeout_after, or, or_as_tuple, rearmed");
-    add("calls", rpc::ranged<std::uint64_t>(s.calls, "calls", 1, 1'000'000'000, "n"),
+    add("calls", common::ranged<std::uint64_t>(s.calls, "calls", 1, 1'000'000'000, "n"),
         "calls, of all connections together");
-    add("connections", rpc::ranged(s.connections, "connections", 1, 10'000, "n"),
+    add("connections", common::ranged(s.connections, "connections", 1, 10'000, "n"),
         "connections, each with one call under way");
-    if (!rpc::parse_command_line(argc, argv, intro, options)) return EXIT_SUCCESS;
+    if (!common::parse_command_line(argc, argv, intro, options)) return EXIT_SUCCESS;
     const bench::idle_thread second;
     run(s);
     return EXIT_SUCCESS;

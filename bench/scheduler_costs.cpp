@@ -4,19 +4,20 @@
 //   watchdog  wheel_watchdog with an idle_window
 //   heartbeat asio_wheel::heartbeat
 // Workloads of tasks, n of which are live:
-//   put          a run_after() for each: CPU ns per task, and bytes of memory, the map and the wait
-//                included
-//   reschedule   one of them moved to somewhere within 1..60 s: CPU ns per step, keys at random
-//   cancel_put   the same by cancel() and run_after(), handlers of the cancelled included
+//   put          a run_after() for each: CPU ns per task, and bytes of memory per task, the map and
+//                the wait included
+//   reschedule   moves a random task to within 1..60 s: CPU ns per step
+//   cancel_put   the same by cancel() and run_after(), the handlers of the cancelled included
 // Workloads of watchdogs:
 //   pressure     n pending, idle_window 600..3600 s: the pressure rises by
-//                steps of 1 % from 0 to 50 %. longest_us: the longest turn of the loop, in
-//                processor time; follow_ms: how long after a step the last of the watchdogs has
-//                heard of it; cpu_ns: per watchdog and step; bytes: of a watchdog and its wait
+//                steps of 1 % from 0 to 50 %. longest_us: the longest turn of the loop, in CPU
+//                time; follow_ms: the time from a step until the last watchdog has heard of it;
+//                cpu_ns: per watchdog and step; bytes: of a watchdog and its wait
 // Workloads of heartbeats:
-//   day          virtual_time passes through a day of n of them, pinged every 30 s and answered at
-//                once: seconds of processor time, pings, and CPU ns per ping. aligned_day: all are
-//                pinged in the same ticks
+//   day          virtual_time passes through a day of n of them, each pinged every 30 s and
+//   answered
+//                at once: seconds of CPU time, pings, and CPU ns per ping
+//   aligned_day  the same, all pinged in the same ticks
 #include <asio_wheel.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/version.hpp>
@@ -97,7 +98,7 @@ private:
       scheduler_.run_after(key_of<Key>(i), delay(), [] {});
   }
 
-  // The keys of a batch are made before the clock is read.
+  // Makes the keys of a batch before it reads the clock.
   template <class Step>
   metrics step(Step s)
   {
@@ -189,7 +190,7 @@ private:
     }
   };
 
-  // The heartbeats begin within `spread` of each other.
+  // All heartbeats begin within `spread`.
   metrics live(nanoseconds spread)
   {
     asio_wheel::virtual_time time{wheel_};
@@ -219,7 +220,7 @@ private:
 template <class Work, metrics (Work::*Measure)()>
 metrics measure(const options& o)
 {
-  return ((new Work{o})->*Measure)();  // never destroyed, as all that is measured here
+  return ((new Work{o})->*Measure)();  // never destroyed
 }
 
 template <class Key>

@@ -1,16 +1,16 @@
 // What deadlines cost a connection: a message goes to and fro over loopback, between two ends in
-// this process and in one thread. One end is
+// one thread of this process. One end is
 //   raw       asio::ip::tcp::socket: no deadlines
 //   beast     boost::beast::tcp_stream, without an expiry
 //   beast_30  the same with expires_after(30s) before each read and each write
 //   wheel     asio_wheel::tcp_stream, without an expiry
 //   wheel_30  the same with expires_after(30s) before each read and each write
 //   guard     a raw socket with a wheel_watchdog: touch() before each, and guard()
-// The other is a raw socket in all of them. No deadline ever comes.
+// The other is always a raw socket. No deadline ever comes.
 //
-// Instructions do not depend on the machine's mood; callgrind counts those in user mode, and the
-// difference of two runs, over the 10,000 messages between them, is what one message takes. Less
-// what `raw` takes, that is what the deadlines of one read and one write do.
+// callgrind counts the instructions in user mode, which do not depend on the load of the machine.
+// The difference of two runs, divided by the 10,000 messages between them, is the cost of one
+// message. What it exceeds `raw` by is the cost of the deadlines of one read and one write.
 //   valgrind --tool=callgrind --callgrind-out-file=/dev/null stream_costs --stream raw --n 2000
 //   valgrind --tool=callgrind --callgrind-out-file=/dev/null stream_costs --stream raw --n 12000
 // strace -c counts system calls in the same way.
@@ -75,10 +75,10 @@ settings parse(int argc, char** argv)
   return s;
 }
 
-/// What goes to and fro.
+/// The message that goes to and fro.
 using message = std::array<char, 64>;
 
-/// One end: reads a message, writes it back.
+/// One end: reads a message and writes it back.
 template <class Stream, class Before>
 class end_of_line {
 public:

@@ -1,11 +1,11 @@
-// The timer structures that wheel_alone compares, behind one face, and the floor beneath them.
+// The timer structures that wheel_alone compares, behind one interface, and the floor below them.
 //
-// Each structure owns n entries of 64 bytes, as a server's wait would be, and files entry i:
-//   insert(i, when)   files it under a tick
-//   erase(i)          takes it out
+// Each structure owns n entries of 64 bytes, the size of a server's wait:
+//   insert(i, when)   files entry i under a tick
+//   erase(i)          removes it
 //   advance(to)       moves to a tick
-//   take_due(f)       takes out all that is due by then, earliest first, calling f(entry). That is
-//                     where the structures without a notion of now do all their work
+//   take_due(f)       removes what is due by then, earliest first, and calls f(entry) for each.
+//                     Structures without a notion of now do all their work here
 //   index_of(entry)
 #pragma once
 
@@ -28,7 +28,7 @@ namespace bench {
 
 using ticks = std::uint64_t;
 
-// n objects on pages of two megabytes, if asked for; never freed, as the process ends with its
+// n objects, on huge pages of two megabytes if asked for. Never freed: the process ends with its
 // measurement.
 template <class T>
 T* make_array(std::size_t n, bool huge_pages)
@@ -161,8 +161,7 @@ using d_ary_structure = heap_structure<
   boost::heap::d_ary_heap<heap_item, boost::heap::arity<4>, boost::heap::mutable_<true>>>;
 using pairing_structure = heap_structure<boost::heap::pairing_heap<heap_item>>;
 
-// The floor: what any structure must at least do with memory. No ticks, no order, only the
-// accesses.
+// The floor: the memory accesses that no structure can do without. No ticks and no order.
 class list_floor {
 public:
   struct alignas(64) entry {

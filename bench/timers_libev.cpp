@@ -1,6 +1,6 @@
-// Event-loop timers: libev's ev_timer (a 4-ary heap with the times beside the pointers; the clock
-// is read once per turn; no lock). The workloads are described in work_*.hpp, the rules in
-// contender.hpp; compared with timers_steady and timers_wheel.
+// Event-loop timers: libev's ev_timer (a 4-ary heap with the times beside the pointers; it reads
+// the clock once per turn; no lock). work_*.hpp describe the workloads, contender.hpp the rules;
+// compared with timers_steady and timers_wheel.
 #include <ev.h>
 
 #include "timers_main.hpp"

@@ -1,9 +1,8 @@
 // Event-loop timers: libevent's timeout events.
 //   libevent          a binary heap of timeouts
-//   libevent_common   event_base_init_common_timeout: a queue for each delay there is
-// Deadlines count from a clock read once per turn, which is why some fire early.
-// The workloads are described in work_*.hpp, the rules in contender.hpp; compared with
-// timers_steady and timers_wheel.
+//   libevent_common   event_base_init_common_timeout: a queue for each delay in use
+// Deadlines count from a clock that is read once per turn, so some fire early. work_*.hpp describe
+// the workloads, contender.hpp the rules; compared with timers_steady and timers_wheel.
 #include <event2/event.h>
 #include <event2/event_struct.h>
 

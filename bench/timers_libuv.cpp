@@ -1,6 +1,6 @@
 // Event-loop timers: libuv's uv_timer_t (a binary heap; whole milliseconds, counted from a clock
-// read once per turn, which is why some fire early). The workloads are described in work_*.hpp, the
-// rules in contender.hpp; compared with timers_steady and timers_wheel.
+// that is read once per turn, so some fire early). work_*.hpp describe the workloads, contender.hpp
+// the rules; compared with timers_steady and timers_wheel.
 #include <uv.h>
 
 #include "timers_main.hpp"

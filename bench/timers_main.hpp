@@ -22,7 +22,7 @@ using workload_table = std::vector<std::pair<std::string, metrics (*)(const opti
 template <class Work>
 metrics run_work(const options& o)
 {
-  // Never destroyed: how fast a contender takes down its waits at exit is nobody's question.
+  // Never destroyed: nobody asks how fast a contender destroys its waits at exit.
   return (new Work{o})->run();
 }
 

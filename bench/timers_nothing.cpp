@@ -2,9 +2,9 @@
 //   nothing             a callback per wait
 //   nothing_coroutine   a coroutine per timer, by use_awaitable
 //   nothing_deferred    the same by deferred
-// It keeps a wait until that is cancelled, and has aborted handlers run by the loop, 64 at a time.
+// It keeps each wait until it is cancelled, and lets the loop run aborted handlers, 64 at a time.
 // It knows no time, no order and no other threads, and no wait expires. What is left is the
-// workload, Asio, and the memory of timers and handlers: the floor below whatever has Asio's
+// workload, Asio, and the memory of timers and handlers: the floor for anything with Asio's
 // interface.
 #include <asio_wheel/detail/ground/prefetch.hpp>
 #include <boost/asio/async_result.hpp>
@@ -52,8 +52,7 @@ private:
   Handler handler_;
 };
 
-// Waits that this thread cancelled. They are handed to the loop once they are as many as there are
-// steps in a turn.
+// Waits that this thread cancelled. They go to the loop in batches as large as a turn.
 class aborted_waits {
 public:
   void push(wait_base& w, const asio::io_context::executor_type& ex)

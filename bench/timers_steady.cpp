@@ -3,8 +3,8 @@
 //   steady_typed       the same with io_context::executor_type
 //   steady_coroutine   any_io_executor, a coroutine per timer, by use_awaitable
 //   steady_deferred    the same by deferred, which spares a coroutine frame per wait
-// The workloads are described in work_*.hpp, the rules in contender.hpp; compared with
-// timers_wheel, timers_libuv, timers_libevent and timers_libev.
+// work_*.hpp describe the workloads, contender.hpp the rules; compared with timers_wheel,
+// timers_libuv, timers_libevent and timers_libev.
 #include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/version.hpp>

@@ -4,12 +4,12 @@
 //   wheel_coroutine   wheel_timer, a coroutine per timer, by use_awaitable
 //   wheel_deferred    the same by deferred, which spares a coroutine frame per wait
 //   wheel_wait        wheel_timer_service::async_wait with a 24-byte callback: no timer object, and
-//                     nothing to cancel it by
-//   wheel_slot        the same, each wait bound to the slot of an asio::cancellation_signal, by
-//                     which it is cancelled
-// --tick-us, --slots, --shards and --clock are the wheel's options.
-// The workloads are described in work_*.hpp, the rules in contender.hpp; compared with
-// timers_steady, timers_libuv, timers_libevent and timers_libev.
+//                     no way to cancel it
+//   wheel_slot        the same, each wait bound to the slot of an asio::cancellation_signal, which
+//                     cancels it
+// --tick-us, --slots, --shards and --clock are the wheel's options. work_*.hpp describe the
+// workloads, contender.hpp the rules; compared with timers_steady, timers_libuv, timers_libevent
+// and timers_libev.
 #include <asio_wheel.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
@@ -49,8 +49,7 @@ public:
   void start_at(std::size_t i, time_point deadline, time_point) { wait(i, deadline, deadline); }
 
   // A slot serves one wait at a time, so the aborted handler starts the next one. A second restart
-  // before that finds nothing to cancel; churn counts the aborted waits, so that it is not counted
-  // either.
+  // before that finds nothing to cancel, and churn, which counts aborted waits, does not count it.
   void restart_after(std::size_t i, nanoseconds delay)
   {
     next_[i] = delay;

@@ -1,6 +1,6 @@
-// What the machine charges for the things timers are made of, in nanoseconds (Google Benchmark):
+// What the things that timers are made of cost on this machine, in nanoseconds (Google Benchmark):
 // clock reads, a lock, an atomic addition, an allocation, a system call that arms a timer, a trip
-// through Asio's queue. To be read beside the other results: no timer that reads the clock per
+// through Asio's queue. Read it beside the other results: no timer that reads the clock for each
 // start can cost less than the clock.
 //   units_benchmark [--benchmark_filter=REGEX]
 #include <benchmark/benchmark.h>
@@ -92,7 +92,7 @@ BENCHMARK(asio_post);
 int main(int argc, char** argv)
 {
   const bench::idle_thread
-    second;  // as in every other benchmark: locks and atomics at the price servers pay
+    second;  // as in every other benchmark: locks and atomics at the price that servers pay
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
   benchmark::RunSpecifiedBenchmarks();

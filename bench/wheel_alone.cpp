@@ -1,5 +1,4 @@
-// The wheel alone, in virtual time, without Asio, against other timer structures and against the
-// floor.
+// The wheel alone, in virtual time and without Asio, against other timer structures and the floor.
 //   wheel       asio_wheel::detail::timing_wheel
 //   multimap    std::multimap<tick, entry*>, the iterator kept in the entry
 //   d_ary_heap  boost::heap::d_ary_heap, 4-ary, mutable, the handle kept in the entry
@@ -11,12 +10,14 @@
 // One thread computes, another sleeps; entries of 64 bytes; ticks of 1 ms; delays uniform over
 // 1..60 s.
 //   insert   file n entries: ns per entry
-//   churn    erase a random entry and file it again: ns per step; 5,000 steps to a tick; what comes
-//            due is filed again
+//   churn    erase a random entry and file it again: ns per step; 5,000 steps to a tick; due
+//   entries
+//            are filed again
 //   expire   one advance per tick until nothing is left, each due entry read: ns per entry
-//   worst    the same with the clock read around each advance: the longest, with and without the
-//            reading of its due entries, how many these were, and the longest once the mean cost of
-//            its due entries is taken off
+//   worst    the same with the clock read around each advance: the longest advance, with and
+//   without
+//            reading its due entries, how many these were, and the longest after subtracting the
+//            mean cost of its due entries
 //   worst_far, worst_slot, worst_tick
 //            the same with delays that a wheel has to move in bulk: uniform over 300..360 s; within
 //            256 ticks, which is one slot of level 1; all on tick 262,144, where slots of three
@@ -43,7 +44,7 @@ struct delays {
 constexpr delays usual{1'000, 60'000}, far{300'000, 360'000}, one_slot{300'032, 300'288},
   one_tick{262'144, 262'145};
 
-// Keeps what was read from being optimised away.
+// Keeps the optimiser from removing the reads.
 volatile std::uint64_t sink;
 
 template <class Structure>
@@ -240,7 +241,7 @@ metrics floor_list_expire(const options& o)
 {
   random_numbers random{o.seed};
   auto& lists = *new list_floor{o};
-  // Pushed in order, moved at random: neighbours on a list are strangers in memory.
+  // Pushed in order and moved at random, so neighbours on a list lie far apart in memory.
   for (std::size_t i = 0; i < o.n; ++i) lists.push(i, 0);
   for (std::size_t s = 0; s < 2 * o.n; ++s) {
     const auto i = static_cast<std::size_t>(random.below(o.n));

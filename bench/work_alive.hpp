@@ -1,14 +1,14 @@
 // Workloads of connections that stay alive: touch, beats, refile.
 //
-//   touch    n connections of which each must be used within 60 s: what it takes to note that a
-//            random one was used. warm_ns: of a connection whose memory was read just before, as a
-//            server does that has read a message for it; the median of batches, without the choice.
-//            cold_ns: CPU ns without that, the choice included: mostly a cache miss. (The contender
-//            "clock" reads the clock, and does nothing with it.)
-//   beats    n idle connections that are pinged once a second, each ping answered at once: CPU ns
-//            per ping
-//   refile   n connections, all used since the wheel filed their deadlines, which come in one and
-//            the same millisecond: CPU ns for the wheel to file one anew
+//   touch    n connections, each of which must be used within 60 s: the cost of noting that a
+//   random
+//            one was used. warm_ns: its memory was read just before, as a server does that has read
+//            a message for it; the median of batches, without the random choice. cold_ns: CPU ns
+//            without such a read, with the choice: mostly a cache miss. (The contender "clock"
+//            reads the clock and does nothing with it.)
+//   beats    n idle connections, each pinged once a second and answered at once: CPU ns per ping
+//   refile   n connections, all used since the wheel filed their deadlines, which all come in the
+//            same millisecond: CPU ns for the wheel to file one anew
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -52,7 +52,7 @@ public:
   }
 
 private:
-  // All is cold first, which is a warm-up as well.
+  // Measures cold first, which warms up as well.
   turn next_turn()
   {
     if (done_ == 0) cold_ = thread_cpu();
@@ -83,7 +83,7 @@ private:
   Connections connections_;
 };
 
-// Connections as above; start(i, f) calls f(aborted) when connection i was idle for a second.
+// Connections as above. start(i, f) calls f(aborted) when connection i was idle for a second.
 template <class Connections>
 class beats_work : public asio_loop {
 public:
@@ -101,7 +101,7 @@ public:
   }
 
 private:
-  // The first second spreads the connections, the next belongs to the warm-up.
+  // The first second spreads the connections, the next one warms up.
   turn next_turn()
   {
     const auto due = (steady_clock::now() - first_) * static_cast<std::int64_t>(options_.n);
@@ -130,7 +130,7 @@ private:
     if (counted_++ == 0) cpu_ = process_cpu();
     if (now < end_) return;
     cpu_ = process_cpu() - cpu_;
-    stopped_ = true;  // some handlers may follow before the loop is left
+    stopped_ = true;  // some handlers may still follow before the loop returns
     stop();
   }
 

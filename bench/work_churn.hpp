@@ -3,9 +3,9 @@
 //
 // churn is the life of a request timeout: n waits are outstanding; a step takes one at random,
 // cancels it (its aborted handler runs) and starts it again. Delays are uniform in 1..60 s;
-// churn_fixed gives every wait 5 s. A wait that expires meanwhile is started again and is not
-// counted as a step. At ten million that is one for every five steps, so churn_far has delays of
-// 60..120 s, in which none expires: starts and cancels alone.
+// churn_fixed gives every wait 5 s. A wait that expires meanwhile starts again and does not count
+// as a step. At ten million waits that happens once in five steps, so churn_far has delays of
+// 60..120 s, and none expires: starts and cancels alone.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 
 namespace bench {
 
-// CPU ns to start one wait, n of them, none of which expires.
+// CPU ns to start one of n waits. None expires.
 template <class Contender>
 class start_work {
 public:
@@ -130,9 +130,9 @@ private:
 
 // Churn by several threads that run one io_context: million steps per second in all.
 //
-// A steady_timer may not be used by two threads at once. So there are as many chains of handlers as
-// threads, each chain owns its share of the timers, and any thread may run any chain; all
-// contenders do the same. Delays are 60..120 s: no wait expires.
+// Two threads must not use a steady_timer at once. So there are as many chains of handlers as
+// threads, each chain owns its share of the timers, and any thread may run any chain, for all
+// contenders. Delays are 60..120 s: no wait expires.
 template <class Contender, unsigned Threads>
 class parallel_work {
 public:
@@ -181,8 +181,8 @@ private:
     return count(c);
   }
 
-  // The last chain to finish its warm-up starts the clock; whoever sees the time over stops the
-  // loop.
+  // The last chain to finish its warm-up starts the clock. The first to see that time is up stops
+  // the loop.
   turn count(chain& c)
   {
     const auto now = steady_clock::now();

@@ -1,13 +1,13 @@
-// The workload of deadlines: n operations are under way, each completed by one post; its handler
-// starts the next. A contender puts a deadline of 5 s on each, which never comes.
+// The workload of deadlines: n operations are under way. Each completes by one post, and its
+// handler starts the next. A contender puts a deadline of 5 s on each, which never comes.
 //
 // A contender is a class template over the workload with
 //   operations(const options&, Work&)
-//   start(i)     starts chain i: its operations call work.completed() until that says stop
+//   start(i)     starts chain i, whose operations call work.completed() until that says stop
 //   context()    the io_context they run in
 //
-// A steady_timer of an hour is pending in every context: as in any server, there is a reactor for
-// the loop to look at, and it is no contender's fault.
+// A steady_timer of an hour is pending in every context. So the loop has a reactor to look at, as
+// in any server, whichever the contender.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -25,7 +25,7 @@ namespace bench {
 
 inline constexpr seconds deadline_delay{5};
 
-// CPU ns per operation, after a tenth as many of warm-up.
+// CPU ns per operation, after a tenth as many to warm up.
 template <template <class> class Operations>
 class deadline_work {
 public:
@@ -45,7 +45,7 @@ public:
     return {{"cpu_ns", ns_per(cpu_, last_ - warm_)}};
   }
 
-  // Whether the chain is to go on.
+  // Whether the chain goes on.
   bool completed()
   {
     ++done_;

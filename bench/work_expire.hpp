@@ -4,15 +4,14 @@
 //              lateness
 //   overdue    the same deadlines, but the loop is stuck in one handler until all have passed: CPU
 //              ns per wait
-//   burst      all n waits have one and the same deadline: CPU ns per wait, lateness
-//   stall      as expire, and a probe that runs once per turn of the loop records the longest time
-//              it had to wait
+//   burst      all n waits have the same deadline: CPU ns per wait, lateness
+//   stall      like expire; a probe that runs once per turn of the loop records its longest wait
 //   heartbeat  n timers of one second, each started again by its own handler: CPU ns per fire,
 //              lateness
 //
-// Each handler reads the clock and notes how late it is, which is in every figure and the same for
-// all (steady_clock_now in units_benchmark). A wait that completes before its deadline is counted
-// in "early".
+// Each handler reads the clock and notes how late it is. Every figure includes that, the same for
+// all (steady_clock_now in units_benchmark). A wait that completes before its deadline counts as
+// "early".
 #pragma once
 
 #include <algorithm>
@@ -26,7 +25,7 @@
 
 namespace bench {
 
-// All waits are started before the first deadline: so long from the first start to the first
+// All waits start before the first deadline. This is the time from the first start to that
 // deadline.
 inline nanoseconds time_to_start(std::size_t n)
 {
@@ -144,8 +143,7 @@ public:
     return m;
   }
 
-  // The first second belongs to the warm-up. The next deadline is counted from now, as
-  // expires_after() would.
+  // The first second warms up. The next deadline counts from now, as with expires_after().
   void completed(std::size_t i, time_point deadline, bool)
   {
     const auto now = steady_clock::now();

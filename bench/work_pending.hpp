@@ -1,6 +1,6 @@
 // Workloads in which waits do nothing but wait: memory, idle.
 //
-//   memory  resident bytes per pending wait, its timer object and its 24-byte handler included
+//   memory  resident bytes per pending wait, including its timer object and its 24-byte handler
 //   idle    how often the loop's thread wakes up while every deadline is at least a minute away
 #pragma once
 
@@ -54,8 +54,7 @@ private:
   std::unique_ptr<timers> timers_;
 };
 
-// The process ends while its loop sleeps: a timer or a message that ended it would be a wake-up of
-// its own.
+// The process ends while its loop sleeps: a timer or a message to end it would be a wake-up, too.
 template <class Contender>
 class idle_work {
 public:
@@ -83,7 +82,7 @@ private:
     return turn::rest;
   }
 
-  // Going to sleep for the first time is a switch, too, but not a wake-up.
+  // The first time it goes to sleep is a switch as well, but not a wake-up.
   void watch()
   {
     resting_.wait(false);

@@ -4,8 +4,9 @@
 
 build_packages=(g++ cmake ninja-build libboost1.81-dev libboost-test1.81-dev
   libboost-program-options1.81-dev libfmt-dev pkg-config)
-# What the examples are checked against: real servers, real load; and what it takes to talk to Redis.
-peer_packages=(libhiredis-dev redis-server wrk nginx-light curl python3)
+# What the examples are checked against: real servers, real load; and what it takes to talk to Redis
+# and to test TLS.
+peer_packages=(libhiredis-dev libssl-dev redis-server wrk nginx-light curl python3 iproute2)
 clang_packages=(clang-16 libclang-rt-16-dev)
 check_packages=(git clang-format-14 clang-tidy-16 doxygen python3-minimal "${build_packages[@]}")
 

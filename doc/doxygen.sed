@@ -5,3 +5,7 @@ s,^( */// )(Signature|Errors|Executor|Cancellation|Thread safety|Exceptions): ,\
 
 # Specialisations of other libraries' templates, whose namespaces it does not know.
 s,^struct (boost|fmt|std)::[a-z_:]+,struct specialization,
+
+# The base of wheel_watchdog and heartbeat, whose members are theirs.
+s,^namespace asio_wheel::detail \{,namespace asio_wheel {,
+s,public detail::alive_object<detail::,public alive_object<,

@@ -81,15 +81,14 @@ SLOTS, FAN = 16, 4  # a quarter of a level's slots make one slot of the next
 
 
 def wheel():
-    """Three levels, and where waits of a few ticks are filed. The horizons are as far ahead as they can be."""
+    """Three levels, and where waits of a few ticks are filed. The horizons are as far ahead as timing_wheel sets them."""
     p = Picture(800, 330, "Three levels of a timing wheel")
-    now, waits = 5, (9, 18, 30, 70, 100, 200)
-    p.text(400, 28, "Three levels of sixteen slots. It is tick 5; waits are due at ticks 9, 18, 30, 70, 100 and 200.", "strong")
+    now, waits = 5, (9, 18, 30, 50, 100, 200)
+    p.text(400, 28, "Three levels of sixteen slots. It is tick 5; waits are due at ticks 9, 18, 30, 50, 100 and 200.", "strong")
     begin = now
     for level in range(3):
         span = FAN ** level
-        reach = (begin // span + SLOTS) * span
-        end = reach - reach % (span * FAN)
+        end = now - now % (span * FAN) + span * SLOTS
         centre = (140 + 260 * level, 165)
         for slot in range(SLOTS):
             due = [w for w in waits if begin <= w < end and w // span % SLOTS == slot]
@@ -113,7 +112,7 @@ def wheel():
 
 def cascade():
     p = Picture(800, 320, "A cascade")
-    p.text(400, 28, "Tick 28 is reached: the slot of level 1 that begins with it is cascaded", "strong")
+    p.text(400, 28, "Four ticks before tick 28, the slot of level 1 that begins with it is cascaded", "strong")
     cell, left = 44, 76
     for level, y in ((1, 62), (0, 220)):
         span = FAN ** level
@@ -131,7 +130,7 @@ def cascade():
         p.arrow([(left + cell * 7.5, 106), (x, 217)])
     p.text(200, 165, "each to the slot of its own tick, 28 = 16 + 12 and so on;", "soft")
     p.text(200, 183, "waits of the same tick in the order of their starts", "soft")
-    p.text(400, 304, "Nothing else is in level 0 by then: it held the ticks before 28.", "soft")
+    p.text(400, 304, "Until then, level 0 holds only ticks before 28.", "soft")
     return p
 
 

@@ -83,6 +83,34 @@ wait_for_port() {
   fail "nobody listens on port $1"
 }
 
+# wait_for <text> <log> <ms>: until the log has the text; prints how many ms that took.
+wait_for() {
+  local begin=${EPOCHREALTIME/./} now
+  while true; do
+    now=${EPOCHREALTIME/./}
+    grep -q "$1" "$work/$2.log" && break
+    (((now - begin) / 1000 < $3)) || fail "$2 does not say '$1' within $3 ms"
+    sleep 0.01
+  done
+  echo $(((now - begin) / 1000))
+}
+
+# start_redis <option...>: on $port of 127.0.0.1, with its files in $work; its process is $redis.
+start_redis() {
+  start redis redis-server --port "$port" --bind 127.0.0.1 --save '' --dir "$work" "$@"
+  redis=$started
+  wait_for_port "$port"
+}
+
+# says <status> <regular expression> <command...>: fails if the command ends or speaks differently.
+says() {
+  local status=0 wanted=$1 text=$2
+  shift 2
+  "$@" >"$work/said" 2>&1 || status=$?
+  ((status == wanted)) || fail "'$*' ends with status $status: $(<"$work/said")"
+  grep -Eq -- "$text" "$work/said" || fail "'$*' does not say '$text' but: $(<"$work/said")"
+}
+
 clean_up() {
   local peer
   for peer in "${peers[@]}"; do

@@ -76,19 +76,27 @@ class Workers:
         name = f"{self.folder}/worker{len(self.logs)}.log"
         self.logs.append(name)
         with open(name, "w") as log:
-            self.alive.append(subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log,
-                                               stderr=log))
+            worker = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log,
+                                      stderr=log)
+        worker.log = name
+        self.alive.append(worker)
+
+    def busiest(self):
+        """Who said something last: it most likely has jobs."""
+        return max(self.alive, key=lambda worker: os.stat(worker.log).st_mtime_ns)
 
     def kill(self):
-        victim = self.alive.pop(0)
+        victim = self.busiest()
+        self.alive.remove(victim)
         victim.kill()
         victim.wait()
         self.start()
 
-    def freeze(self):
-        victim = self.alive[0]
+    def freeze(self, seconds):
+        victim = self.busiest()
         victim.send_signal(signal.SIGSTOP)
-        return victim
+        time.sleep(seconds)
+        victim.send_signal(signal.SIGCONT)
 
     def stop(self):
         """Whether all ended as they should."""
@@ -138,7 +146,7 @@ def percentiles(values):
 
 
 def disturb(workers, redis, seconds, every, restarts):
-    """Every few seconds something happens to a worker, and `restarts` times to Redis."""
+    """Every few seconds something happens to the busiest worker, and `restarts` times to Redis."""
     did = collections.Counter()
     begin = time.monotonic()
 
@@ -157,10 +165,7 @@ def disturb(workers, redis, seconds, every, restarts):
             workers.kill()
             did["workers killed"] += 1
         else:
-            victim = workers.freeze()
-            time.sleep(LEASE * 1.5)
-            victim.send_signal(signal.SIGCONT)
-            workers.alive.append(workers.alive.pop(0))
+            workers.freeze(LEASE * 1.5)
             did["workers stopped beyond their lease"] += 1
     while did["restarts of Redis"] < restarts:
         restart_redis()

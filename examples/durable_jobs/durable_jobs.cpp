@@ -1,7 +1,7 @@
 // Jobs that are done later, by any number of workers on any number of machines, and that outlive
 // them all: they are in a Redis server.
+#include "../common/command_line.hpp"
 #include "../redis/client.hpp"
-#include "../rpc/command_line.hpp"
 #include "log.hpp"
 #include "queue.hpp"
 #include "times.hpp"
@@ -31,6 +31,7 @@ namespace {
 namespace asio = boost::asio;
 namespace po = boost::program_options;
 using boost::system::error_code;
+using common::ranged;
 using durable_jobs::clock;
 using durable_jobs::duration_option;
 using durable_jobs::job;
@@ -38,7 +39,6 @@ using durable_jobs::log;
 using durable_jobs::new_job;
 using durable_jobs::relative;
 using durable_jobs::worker_options;
-using rpc::ranged;
 using std::chrono::milliseconds;
 
 constexpr std::string_view intro =
@@ -58,8 +58,8 @@ server cannot be used; and 2 if an option is wrong. The password is taken from R
 durable_jobs COMMAND --help lists the options of a command.
 )";
 
-/// What all commands know of the server.
-struct common_options {
+/// Which queue of which server is meant, and how long to wait for it.
+struct target_options {
   redis::options redis;
   std::string queue = "default";
   std::string timeout = "5s";
@@ -76,23 +76,23 @@ struct common_options {
   }
 };
 
-bool parse(int argc, char** argv, std::string_view usage, common_options& common,
+bool parse(int argc, char** argv, std::string_view usage, target_options& target,
            po::options_description& options, const char* unnamed = nullptr)
 {
-  common.add_to(options);
+  target.add_to(options);
   po::positional_options_description positions;
   if (unnamed) positions.add(unnamed, 1);
-  return rpc::parse_command_line(argc, argv, usage, options, positions);
+  return common::parse_command_line(argc, argv, usage, options, positions);
 }
 
 /// Runs what has to be done with a queue, again if the server cannot do it yet, until the time is
 /// over. For what may be done twice.
 class session {
 public:
-  explicit session(const common_options& common)
-    : timeout_(duration_option("timeout", common.timeout)),
-      client_(context_.get_executor(), common.redis),
-      queue_(client_, common.queue)
+  explicit session(const target_options& target)
+    : timeout_(duration_option("timeout", target.timeout)),
+      client_(context_.get_executor(), target.redis),
+      queue_(client_, target.queue)
   {}
 
   template <class F>
@@ -180,7 +180,7 @@ int add_lines(session& s, bool is_unique)
 
 int add(int argc, char** argv)
 {
-  common_options common;
+  target_options target;
   new_job j;
   std::string delay = "0s", at, every = "0s";
   po::options_description options("Options", 100);
@@ -195,11 +195,11 @@ int add(int argc, char** argv)
   bool lines = false;
   more("lines", po::bool_switch(&lines), "adds what is on the standard input");
   more("payload", po::value(&j.payload)->value_name("text"), "or the first argument");
-  if (!parse(argc, argv, intro, common, options, "payload")) return EXIT_SUCCESS;
+  if (!parse(argc, argv, intro, target, options, "payload")) return EXIT_SUCCESS;
   j.delay = duration_option("in", delay);
   j.period = duration_option("every", every);
   if (!at.empty()) j.at = durable_jobs::date_option("at", at);
-  session s(common);
+  session s(target);
   if (lines) return add_lines(s, j.is_unique);
   if (j.key.empty()) {
     std::random_device random;
@@ -216,13 +216,13 @@ int add(int argc, char** argv)
 /// Shows the jobs in these states.
 int show(int argc, char** argv, bool dead_only)
 {
-  common_options common;
+  target_options target;
   int most = 20;
   po::options_description options("Options", 100);
   options.add_options()("most", ranged(most, "most", 0, 10'000, "n"), "how many of each state");
-  if (!parse(argc, argv, intro, common, options)) return EXIT_SUCCESS;
+  if (!parse(argc, argv, intro, target, options)) return EXIT_SUCCESS;
   durable_jobs::listing l;
-  session(common).run([&](auto& queue, auto deadline) -> asio::awaitable<void> {
+  session(target).run([&](auto& queue, auto deadline) -> asio::awaitable<void> {
     l = co_await queue.list(deadline, most);
   });
   fmt::print("{} due, {} with a worker, {} dead\n", l.due, l.leased, l.dead);
@@ -243,15 +243,15 @@ int show(int argc, char** argv, bool dead_only)
 
 int cancel(int argc, char** argv)
 {
-  common_options common;
+  target_options target;
   std::string key;
   po::options_description options("Options", 100);
   options.add_options()("key", po::value(&key)->required()->value_name("K"),
                         "or the first argument");
-  if (!parse(argc, argv, intro, common, options, "key")) return EXIT_SUCCESS;
+  if (!parse(argc, argv, intro, target, options, "key")) return EXIT_SUCCESS;
   bool is_cancelled = false;
   // A second try might not find what the first has cancelled.
-  session(common).run([&](auto& queue, auto deadline) -> asio::awaitable<void> {
+  session(target).run([&](auto& queue, auto deadline) -> asio::awaitable<void> {
     is_cancelled = co_await queue.cancel(deadline, key);
   });
   fmt::print("{} {}\n", key, is_cancelled ? "is cancelled" : "is no job");
@@ -260,17 +260,17 @@ int cancel(int argc, char** argv)
 
 int retry(int argc, char** argv)
 {
-  common_options common;
+  target_options target;
   std::string key;
   bool all = false;
   po::options_description options("Options", 100);
   auto more = options.add_options();
   more("key", po::value(&key)->value_name("K"), "or the first argument");
   more("all", po::bool_switch(&all), "of the dead jobs, up to 1000");
-  if (!parse(argc, argv, intro, common, options, "key")) return EXIT_SUCCESS;
+  if (!parse(argc, argv, intro, target, options, "key")) return EXIT_SUCCESS;
   if (key.empty() != all) throw po::error("either a key or --all");
   std::int64_t count = 0;
-  session(common).run([&](auto& queue, auto deadline) -> asio::awaitable<void> {
+  session(target).run([&](auto& queue, auto deadline) -> asio::awaitable<void> {
     count = co_await queue.retry(deadline, key);
   });
   fmt::print("{} dead jobs get another try\n", count);
@@ -294,9 +294,9 @@ asio::awaitable<std::string> do_job(const job& j, milliseconds takes)
 /// False if the program was only asked for help.
 bool read_options(int argc, char** argv, worker_options& o, milliseconds& takes)
 {
-  common_options common;
+  target_options target;
   std::string lease = "10s", base = "1s", longest = "10m", grace = "5s", poll = "0s", job = "0s";
-  common.timeout = "2s";
+  target.timeout = "2s";
   po::options_description options("Options", 100);
   auto more = options.add_options();
   const auto time = [](std::string& s) {
@@ -313,11 +313,11 @@ bool read_options(int argc, char** argv, worker_options& o, milliseconds& takes)
   more("takes", time(job), "how long a job takes, as long as it is no real one");
   more("poll", time(poll), "looks so often instead of waiting, to compare; 0s: waits");
   more("quiet", po::bool_switch(&o.is_quiet), "tells only of jobs that fail or are lost");
-  if (!parse(argc, argv, intro, common, options)) return false;
-  o.redis = common.redis;
+  if (!parse(argc, argv, intro, target, options)) return false;
+  o.redis = target.redis;
   o.redis.longest = milliseconds(250);  // jobs wait
-  o.queue = common.queue;
-  o.timeout = duration_option("timeout", common.timeout);
+  o.queue = target.queue;
+  o.timeout = duration_option("timeout", target.timeout);
   o.lease = duration_option("lease", lease);
   if (o.lease < milliseconds(100)) throw po::error("--lease must be at least 100ms, not " + lease);
   o.grace = duration_option("grace", grace);
@@ -381,7 +381,7 @@ int run(int argc, char** argv)
 
 int main(int argc, char** argv)
 {
-  return rpc::run_program("durable_jobs", [&] {
+  return common::run_program("durable_jobs", [&] {
     std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // to be watched, through a pipe as well
     return run(argc, argv);
   });

@@ -47,9 +47,9 @@ struct outcome {
   std::string key;
   std::int64_t fence = 0;
   milliseconds due{0};
-  std::string_view what;  // "done", "failed" or "given back"
-  std::string text;       // the result, or the reason
-  milliseconds delay{0};  // of the next attempt
+  std::string_view what;  // "done", "failed", "given back", or "goes on"
+  std::string text;       // the result, or why it failed
+  milliseconds time{0};   // the delay of the next attempt, or the lease of one that goes on
 };
 
 struct claim_options {
@@ -89,12 +89,9 @@ public:
 
   asio::awaitable<claimed> claim(clock::time_point deadline, claim_options o);
 
-  /// Which of the jobs are still those of the holder of the fence.
-  asio::awaitable<std::vector<bool>> renew(clock::time_point deadline, milliseconds lease,
-                                           std::vector<job> jobs);
-
-  /// Whose outcomes count: not that of a fence that is no longer the job's.
-  asio::awaitable<std::vector<bool>> finish(clock::time_point deadline, int attempts,
+  /// Which of the jobs were still those of the holder of the fence: the others' outcomes do not
+  /// count.
+  asio::awaitable<std::vector<bool>> report(clock::time_point deadline, int attempts,
                                             bool keep_results, std::vector<outcome> outcomes);
 
   /// Whether there was one. A worker that has it loses it.
@@ -115,9 +112,12 @@ public:
 private:
   using words = redis::client::words;
 
+  asio::awaitable<redis::reply> manage(clock::time_point deadline, std::string command,
+                                       std::string which);
+
   redis::client& client_;
   words keys_;
-  redis::script add_, claim_, renew_, finish_, cancel_, retry_, list_;
+  redis::script add_, claim_, report_, manage_;
 };
 
 }  // namespace durable_jobs

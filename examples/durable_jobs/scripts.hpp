@@ -1,6 +1,7 @@
-// What happens in the Redis server: the scripts that move jobs from one state into the next. Each
-// runs alone, so that nobody sees a job between two states, and by the server's clock, so that
-// those of the workers need not agree.
+// What happens in the Redis server: the scripts that move jobs from one state into the next. Users
+// add and manage jobs; workers claim them and report on them. Each script runs alone, so that
+// nobody sees a job between two states, and by the server's clock, so that those of the workers
+// need not agree.
 //
 // A queue q has these keys, all in the slot of {q}:
 //
@@ -97,6 +98,8 @@ return 1
 ///   -> {ms to the next look or -1, the time promised or 0, {job, payload, fence, attempt, due,
 ///       ms late}...}
 ///
+/// Leases that ran out are reaped first: their jobs failed.
+///
 /// The head of the queue is what is due first, a job or the end of a lease. One worker with room
 /// promises to look at it then; the others look a little later, in case it died meanwhile. A worker
 /// without room has no promise: it gives its own to another one, by a marker.
@@ -141,34 +144,26 @@ redis.call('SET', watch, head)
 return {math.max(head - now, 0), head, taken}
 )lua";
 
-/// lease in ms, {job, fence}... -> {whether it is still theirs}...
-inline constexpr std::string_view renew_script = R"lua(
-local held = {}
-for i = 2, #ARGV, 2 do
-  local job = ARGV[i]
-  local ours = redis.call('HGET', fences, job) == ARGV[i + 1]
-  if ours then redis.call('ZADD', leases, now + ARGV[1], job) end
-  held[#held + 1] = ours and 1 or 0
-end
-return held
-)lua";
-
-/// most attempts, whether to keep results, {job, fence, due, outcome, text, delay in ms}...
+/// most attempts, whether to keep results, {job, fence, due, what became of it, text, ms}...
 ///   -> {whether it was still theirs}...
 ///
-/// The fence is compared and the result written in one step: a result is there exactly once.
-inline constexpr std::string_view finish_script = R"lua(
+/// The text is the result, or why it failed; the time is the delay of the next attempt, or the
+/// lease of a job that goes on. The fence is compared and the result written in one step: a result
+/// is there exactly once.
+inline constexpr std::string_view report_script = R"lua(
 local most, keep = tonumber(ARGV[1]), ARGV[2] == '1'
 local held = {}
 for i = 3, #ARGV, 6 do
-  local job, number, at, outcome, text, delay = unpack(ARGV, i, i + 5)
+  local job, number, at, what, text, ms = unpack(ARGV, i, i + 5)
   local ours = redis.call('HGET', fences, job) == number
   held[#held + 1] = ours and 1 or 0
   if not ours then
     -- Somebody else has it, or it is over.
-  elseif outcome == 'failed' then
-    fail(job, text, most, tonumber(delay))
-  elseif outcome == 'given back' then
+  elseif what == 'goes on' then
+    redis.call('ZADD', leases, now + ms, job)
+  elseif what == 'failed' then
+    fail(job, text, most, tonumber(ms))
+  elseif what == 'given back' then
     release(job)
     redis.call('HINCRBY', attempts, job, -1)
     put_off(job, now)
@@ -192,32 +187,35 @@ end
 return held
 )lua";
 
-/// job -> whether there was one
-inline constexpr std::string_view cancel_script = R"lua(
-local known = redis.call('HEXISTS', payloads, ARGV[1])
-forget(ARGV[1])
-return known
-)lua";
-
-/// a dead job, or "" for the oldest 1000 -> how many have another try
-inline constexpr std::string_view retry_script = R"lua(
-local jobs = ARGV[1] ~= '' and {ARGV[1]} or redis.call('ZRANGE', dead, 0, 999)
-local count = 0
-for _, job in ipairs(jobs) do
-  if redis.call('ZREM', dead, job) == 1 then
-    redis.call('HDEL', attempts, job)
-    put_off(job, now)
-    count = count + 1
-  end
-end
-return count
-)lua";
-
-/// how many of each at most
+/// "cancel", a job -> whether there was one
+///
+/// "retry", a dead job or "" for the oldest 1000 -> how many have another try
+///
+/// "list", how many of each state at most
 ///   -> {now, how many are due, leased, dead, {state, job, time, payload, attempts, fence,
 ///   error}...}
-inline constexpr std::string_view list_script = R"lua(
-local most = tonumber(ARGV[1])
+inline constexpr std::string_view manage_script = R"lua(
+local command, which = unpack(ARGV)
+if command == 'cancel' then
+  local known = redis.call('HEXISTS', payloads, which)
+  forget(which)
+  return known
+end
+
+if command == 'retry' then
+  local jobs = which ~= '' and {which} or redis.call('ZRANGE', dead, 0, 999)
+  local count = 0
+  for _, job in ipairs(jobs) do
+    if redis.call('ZREM', dead, job) == 1 then
+      redis.call('HDEL', attempts, job)
+      put_off(job, now)
+      count = count + 1
+    end
+  end
+  return count
+end
+
+local most = tonumber(which)
 local found = {}
 for state, from in pairs({due = due, leased = leases, dead = dead}) do
   local jobs = most > 0 and redis.call('ZRANGE', from, 0, most - 1, 'WITHSCORES') or {}

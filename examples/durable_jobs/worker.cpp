@@ -34,7 +34,20 @@ worker::worker(const asio::any_io_executor& ex, const worker_options& o, handler
 asio::awaitable<void> worker::run()
 {
   using namespace asio::experimental::awaitable_operators;
-  co_await (look() && hear() && keep() && hand_in());
+  std::exception_ptr first;  // what the other loops throw only says that they were cancelled
+  const auto watch = [&](asio::awaitable<void> loop) -> asio::awaitable<void> {
+    try {
+      co_await std::move(loop);
+    } catch (...) {
+      if (!first) first = std::current_exception();
+      throw;
+    }
+  };
+  try {
+    co_await (watch(look()) && watch(hear()) && watch(keep()) && watch(hand_in()));
+  } catch (const asio::multiple_exceptions&) {
+    std::rethrow_exception(first);
+  }
   client_.close();
 }
 
@@ -150,13 +163,14 @@ asio::awaitable<void> worker::keep()
 
 asio::awaitable<void> worker::renew()
 {
-  std::vector<job> all;
-  for (const auto& [fence, h] : held_) all.push_back(h.what);
+  std::vector<outcome> all;
+  for (const auto& [fence, h] : held_)
+    all.push_back({h.what.key, fence, h.what.due, "goes on", {}, options_.lease});
   if (all.empty()) co_return;
   const auto sent = clock::now();
   try {
-    const auto ours = co_await queue_.renew(sent + options_.lease / 3, options_.lease, all);
-    for (std::size_t i = 0; i < std::min(all.size(), ours.size()); ++i) {
+    const auto ours = co_await report(sent + options_.lease / 3, all);
+    for (std::size_t i = 0; i < all.size(); ++i) {
       const auto found = held_.find(all[i].fence);
       if (found == held_.end()) continue;
       held_job& h = found->second;
@@ -183,11 +197,10 @@ asio::awaitable<void> worker::hand_in()
     }
     const auto all = std::exchange(outcomes_, {});
     try {
-      const auto counts = co_await queue_.finish(clock::now() + options_.timeout, options_.attempts,
-                                                 options_.keep_results, all);
+      const auto counts = co_await report(clock::now() + options_.timeout, all);
       failures = 0;
       const bool was_full = room() == 0;
-      for (std::size_t i = 0; i < std::min(all.size(), counts.size()); ++i) end(all[i], counts[i]);
+      for (std::size_t i = 0; i < all.size(); ++i) end(all[i], counts[i]);
       if (was_full && !is_stopping_ && options_.poll.count() == 0) look_now();
     } catch (const redis::failure& e) {
       if (!e.will_pass()) throw;
@@ -201,6 +214,12 @@ asio::awaitable<void> worker::hand_in()
     }
     if (failures > 0) co_await sleep(pause, clock::now() + pause_(failures));
   }
+}
+
+asio::awaitable<std::vector<bool>> worker::report(clock::time_point deadline,
+                                                  const std::vector<outcome>& all)
+{
+  return queue_.report(deadline, options_.attempts, options_.keep_results, all);
 }
 
 void worker::begin(job j, clock::time_point held_until)
@@ -228,7 +247,7 @@ asio::awaitable<outcome> worker::attempt(const job& j)
   } catch (const std::exception& e) {
     o.what = "failed";
     o.text = e.what();
-    o.delay = retry_(static_cast<int>(j.attempt));
+    o.time = retry_(static_cast<int>(j.attempt));
   }
   co_return o;
 }

@@ -80,6 +80,8 @@ private:
   asio::awaitable<void> keep();
   asio::awaitable<void> renew();
   asio::awaitable<void> hand_in();
+  asio::awaitable<std::vector<bool>> report(clock::time_point deadline,
+                                            const std::vector<outcome>& all);
 
   void begin(job j, clock::time_point held_until);
   asio::awaitable<outcome> attempt(const job& j);

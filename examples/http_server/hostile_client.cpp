@@ -16,6 +16,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -61,6 +62,7 @@ struct settings {
   int port = 8080;
   const method* how = nullptr;
   int connections = 1000;
+  int per_second = 0;
   int interval = 200;   // ms
   int within = 10'000;  // ms
   double again = 0;     // s
@@ -87,8 +89,13 @@ public:
     });
     end_ = clock::now() + std::chrono::duration_cast<clock::duration>(
                             std::chrono::duration<double>(settings_.again));
+    std::optional<asio_wheel::wheel_interval> pace;
+    if (settings_.per_second != 0)
+      pace.emplace(context_,
+                   std::chrono::nanoseconds(std::chrono::seconds(1)) / settings_.per_second);
     // One after the other, because the server's backlog is limited.
     for (int i = 0; i != settings_.connections; ++i) {
+      if (pace) co_await pace->async_tick(asio::use_awaitable);
       error_code ec;
       tcp::socket socket = co_await connect(ec);
       if (ec == asio::error::connection_reset) {
@@ -116,11 +123,14 @@ public:
       return std::chrono::duration<double>(lives_[i]).count();
     };
     fmt::print(
-      "hostile_client: {}: {} connections at once, {} dropped by the server, after {:.3f} s at "
-      "least, {:.3f} s in the median, {:.3f} s at most; {} kept for longer than {:.3f} s; {} not "
-      "let in\n",
-      settings_.how->name, settings_.connections, lives_.size(), seconds(0), seconds(0.5),
-      seconds(1), survivors_, settings_.within / 1000.0, refused_);
+      "hostile_client: {}: {} connections {}, {} dropped by the server, {} of them by a reset, "
+      "after "
+      "{:.3f} s at least, {:.3f} s in the median, {:.3f} s at most; {} kept for longer than {:.3f} "
+      "s; {} not let in\n",
+      settings_.how->name, settings_.connections,
+      settings_.per_second ? fmt::format("({} a second)", settings_.per_second) : "at once",
+      lives_.size(), resets_, seconds(0), seconds(0.5), seconds(1), survivors_,
+      settings_.within / 1000.0, refused_);
     return survivors_ == 0 && !lives_.empty();
   }
 
@@ -171,6 +181,7 @@ private:
       if (ec == asio::error::would_block) ec = {};
     }
     lives_.push_back(clock::now() - begin);
+    if (ec == asio::error::connection_reset) ++resets_;
   }
 
   /// Waits until the next drip. Returns an error if the connection has ended.
@@ -197,7 +208,7 @@ private:
   clock::time_point end_;
   std::array<char, 16 * 1024> answer_;  // is read, and thrown away
   std::vector<clock::duration> lives_;
-  std::uint64_t survivors_ = 0, refused_ = 0;
+  std::uint64_t survivors_ = 0, refused_ = 0, resets_ = 0;
 };
 
 constexpr std::string_view intro =
@@ -219,7 +230,9 @@ bool read_settings(int argc, char** argv, settings& s)
   add("host", po::value(&s.host)->default_value(s.host)->value_name("name"), "where the server is");
   add("port", ranged(s.port, "port", 1, 65'535, "n"), "its port");
   add("path", po::value(&s.path)->default_value(s.path)->value_name("path"), "what to ask for");
-  add("connections", ranged(s.connections, "connections", 1, 100'000, "n"), "how many at once");
+  add("connections", ranged(s.connections, "connections", 1, 100'000, "n"), "how many");
+  add("per-second", ranged(s.per_second, "per-second", 0, 100'000, "n"),
+      "how many to open each second; 0: all at once");
   add("interval", ranged(s.interval, "interval", 1, 60'000, "ms"), "between two bytes");
   add("within", ranged(s.within, "within", 1, 3'600'000, "ms"),
       "how soon the server has to drop a connection");

@@ -1,15 +1,14 @@
 // An HTTP server that survives its clients: every phase of every connection has a deadline on one
-// timing wheel. /stats.html shows the wheel at work.
-//
-// Read stream.hpp for the deadlines and server.hpp for what happens at them.
-#include "../rpc/command_line.hpp"
-#include "../rpc/listening.hpp"
+// timing wheel. /stats.html shows the wheel at work, server.hpp how it is done.
+#include "../common/command_line.hpp"
+#include "../common/listening.hpp"
+#include "../common/process.hpp"
 #include "server.hpp"
 #include "settings.hpp"
-#include "stream.hpp"
 
 #include <fmt/format.h>
 #include <asio_wheel.hpp>
+#include <asio_wheel/timed_stream.hpp>
 #include <boost/asio.hpp>
 
 #include <csignal>
@@ -24,8 +23,8 @@
 namespace web {
 namespace {
 
-using rpc::ranged;
-namespace po = rpc::po;
+using common::ranged;
+namespace po = common::po;
 
 constexpr std::string_view intro =
   R"(Usage: http_server [option...]
@@ -43,7 +42,7 @@ bool read_settings(int argc, char** argv, settings& s)
   auto add = options.add_options();
   std::string root = s.root.string(), timer = "wheel";
   add("root", po::value(&root)->default_value(root)->value_name("dir"), "directory to serve");
-  rpc::add_listen_options(options, s.address, s.port);
+  common::add_listen_options(options, s.address, s.port);
   const auto timeout = [&](phase p, const char* what) {
     const std::string name = fmt::format("{}-timeout", phase_names[static_cast<std::size_t>(p)]);
     add(name.c_str(), ranged(s.timeouts[p], name, 10, 3'600'000, "ms"), what);
@@ -51,15 +50,20 @@ bool read_settings(int argc, char** argv, settings& s)
   timeout(phase::header, "time for a request's header, from the connection or its first byte");
   timeout(phase::body, "time for a request's body");
   timeout(phase::write, "time for the client to take the answer");
-  timeout(phase::idle, "time between two requests of a connection");
+  timeout(phase::idle, "time between two requests of a connection when all places are free");
+  add("full-idle-timeout", ranged(s.full_idle_timeout, "full-idle-timeout", 10, 3'600'000, "ms"),
+      "the same when all are taken, and in between in proportion; without effect if it is not "
+      "shorter than --idle-timeout");
   add("max-connections", ranged(s.max_connections, "max-connections", 1, 1'000'000, "n"),
       "with more than these, the one that has made no progress for longest gives way");
   add("max-header", ranged(s.max_header, "max-header", 128, 1 << 20, "bytes"),
       "longest header of a request");
   add("max-body", ranged(s.max_body, "max-body", 0, 1 << 30, "bytes"), "longest body of a request");
-  add("timer", po::value(&timer)->default_value(timer)->value_name("wheel|steady"),
-      "what the deadlines are on: the wheel, or a steady_timer per connection");
-  if (!rpc::parse_command_line(argc, argv, intro, options)) return false;
+  add(
+    "timer", po::value(&timer)->default_value(timer)->value_name("wheel|steady"),
+    "what the deadlines of header, body and answer are on: the wheel, or beast::tcp_stream and its "
+    "steady_timers");
+  if (!common::parse_command_line(argc, argv, intro, options)) return false;
 
   if (timer != "wheel" && timer != "steady")
     throw po::error(fmt::format("--timer must be wheel or steady, not '{}'", timer));
@@ -72,7 +76,7 @@ bool read_settings(int argc, char** argv, settings& s)
 void check_open_files(const settings& s)
 {
   const auto files = 2 * static_cast<std::uint64_t>(s.max_connections) + 32;
-  if (const auto limit = rpc::raise_open_file_limit(files); limit < files)
+  if (const auto limit = common::raise_open_file_limit(files); limit < files)
     throw std::runtime_error(
       fmt::format("{} connections need {} open files, but the limit is {} (ulimit -Hn)",
                   s.max_connections, files, limit));
@@ -93,7 +97,7 @@ void serve(const settings& s)
     http_server.stop();
   });
 
-  rpc::announce("http_server", http_server.endpoint());
+  common::announce("http_server", http_server.endpoint());
   context.run();
 
   const counters& c = http_server.counted();
@@ -109,11 +113,11 @@ void serve(const settings& s)
 
 int main(int argc, char** argv)
 {
-  return rpc::run_program("http_server", [&] {
+  return common::run_program("http_server", [&] {
     web::settings s;
     if (!web::read_settings(argc, argv, s)) return EXIT_SUCCESS;
     web::check_open_files(s);
-    s.steady ? web::serve<web::steady_stream>(s) : web::serve<web::wheel_stream>(s);
+    s.steady ? web::serve<web::beast::tcp_stream>(s) : web::serve<asio_wheel::tcp_stream>(s);
     return EXIT_SUCCESS;
   });
 }

@@ -1,11 +1,15 @@
 // The server: connections, their phases and deadlines, and what happens when there are too many.
 //
+// The deadline of a phase, say of reading a header, is the expiry of the connection's stream. It
+// bounds each read and write, and so Beast's operations as a whole, however many reads they take.
+// Between two requests a watchdog takes its place, whose timeout depends on how many places are
+// taken.
+//
 // One thread runs all of it, so that a connection needs no strand.
 #pragma once
 
 #include "settings.hpp"
 #include "site.hpp"
-#include "stream.hpp"
 
 #include <fmt/format.h>
 #include <asio_wheel.hpp>
@@ -14,6 +18,7 @@
 #include <boost/beast/http.hpp>
 #include <boost/intrusive/list.hpp>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -26,7 +31,12 @@
 
 namespace web {
 
-/// `Stream` has the deadlines: wheel_stream or steady_stream.
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+using std::chrono::milliseconds;
+
+/// `Stream` has the deadlines: asio_wheel::tcp_stream, or beast::tcp_stream to compare.
 template <class Stream>
 class server {
 public:
@@ -95,7 +105,7 @@ private:
       if (!ec || ec == asio::error::would_block || ec == asio::error::connection_aborted) continue;
       // Most often there are too many open files. The clients that knock stay in the backlog.
       fmt::print(stderr, "http_server: cannot accept: {}; trying again\n", ec.message());
-      co_await wheel_.async_wait(std::chrono::milliseconds(200));
+      co_await wheel_.async_wait(milliseconds(200));
     }
   }
 
@@ -114,8 +124,26 @@ private:
   void drop_front()
   {
     session& s = sessions_.front();
-    sessions_.pop_front();
+    leave(s);
     s.reset();
+  }
+
+  void enter(session& s)
+  {
+    sessions_.push_back(s);
+    tell_pressure();
+  }
+
+  void leave(session& s)
+  {
+    sessions_.erase(sessions_.iterator_to(s));
+    tell_pressure();
+  }
+
+  /// The fewer places are left, the less time has a client that asks for nothing.
+  void tell_pressure()
+  {
+    wheel_.set_pressure(static_cast<double>(sessions_.size()) / settings_.max_connections);
   }
 
   const settings settings_;
@@ -135,16 +163,17 @@ public:
   session(tcp::socket socket, server& s)
     : server_(s),
       stream_(std::move(socket)),
+      idle_(stream_.get_executor(), s.settings_.idle_window()),
       // The header, and what may have come with it.
       buffer_(static_cast<std::size_t>(s.settings_.max_header) + 1024)
   {
     error_code ignored;
     stream_.socket().set_option(tcp::no_delay(true), ignored);
-    s.sessions_.push_back(*this);
+    s.enter(*this);
   }
   ~session()
   {
-    if (this->is_linked()) server_.sessions_.erase(server_.sessions_.iterator_to(*this));
+    if (this->is_linked()) server_.leave(*this);
   }
 
   void start()
@@ -172,7 +201,12 @@ private:
   {
     if (!this->is_linked()) return;  // told to go
     phase_ = p;
-    stream_.expires_after(std::chrono::milliseconds(server_.settings_.timeouts[p]));
+    if (p == phase::idle) {
+      stream_.expires_never();
+      idle_.touch();
+    } else {
+      stream_.expires_after(milliseconds(server_.settings_.timeouts[p]));
+    }
     auto& all = server_.sessions_;
     all.splice(all.end(), all, all.iterator_to(*this));
   }
@@ -198,7 +232,7 @@ private:
       if (refusal && !ec) co_await linger();
       if (!last && !ec) enter(buffer_.size() == 0 ? phase::idle : phase::header);
     }
-    if (ec != asio::error::timed_out) co_return;
+    if (ec != asio::error::timed_out && ec != beast::error::timeout) co_return;
     ++server_.counters_.timed_out[phase_];
     // An idle client has done nothing wrong, and sees an orderly end.
     if (phase_ != phase::idle) reset();
@@ -207,18 +241,16 @@ private:
   asio::awaitable<error_code> read(parser& request)
   {
     error_code ec;
-    if (buffer_.size() == 0) {
-      buffer_.commit(co_await stream_.async_read_some(
-        buffer_.prepare(1024), asio::redirect_error(asio::use_awaitable, ec)));
+    auto token = asio::redirect_error(asio::use_awaitable, ec);
+    if (phase_ == phase::idle) {
+      buffer_.commit(co_await stream_.async_read_some(buffer_.prepare(1024), idle_.guard(token)));
       if (ec) co_return ec;
-      if (phase_ == phase::idle) enter(phase::header);
+      enter(phase::header);
     }
-    co_await http::async_read_header(stream_, buffer_, request,
-                                     asio::redirect_error(asio::use_awaitable, ec));
+    co_await http::async_read_header(stream_, buffer_, request, token);
     if (ec || request.is_done()) co_return ec;
     enter(phase::body);
-    co_await http::async_read(stream_, buffer_, request,
-                              asio::redirect_error(asio::use_awaitable, ec));
+    co_await http::async_read(stream_, buffer_, request, token);
     co_return ec;
   }
 
@@ -247,6 +279,7 @@ private:
 
   server& server_;
   Stream stream_;
+  asio_wheel::wheel_watchdog idle_;
   beast::flat_buffer buffer_;
   phase phase_ = phase::header;
 };

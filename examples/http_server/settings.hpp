@@ -1,7 +1,11 @@
 // What the server is told, and what it counts.
 #pragma once
 
+#include <asio_wheel/idle_window.hpp>
+
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -32,10 +36,17 @@ struct settings {
   int port = 8080;
   std::filesystem::path root = ".";
   by_phase<int> timeouts{5000, 10'000, 30'000, 15'000};  // ms
+  int full_idle_timeout = 1000;                          // ms
   int max_connections = 4000;
   int max_header = 8192;  // bytes
   int max_body = 65'536;  // bytes
-  bool steady = false;    // deadlines on steady_timer, not on the wheel
+  bool steady = false;    // deadlines of streams on steady_timer, not on the wheel
+
+  asio_wheel::idle_window idle_window() const
+  {
+    const std::chrono::milliseconds longest(timeouts[phase::idle]);
+    return {std::min(longest, std::chrono::milliseconds(full_idle_timeout)), longest};
+  }
 };
 
 struct counters {

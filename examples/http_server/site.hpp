@@ -36,7 +36,6 @@ private:
   std::optional<std::filesystem::path> locate(std::string_view path) const;
 
   const std::filesystem::path root_;
-  const bool steady_;
   const counters& counters_;
   const std::function<std::size_t()> connections_;
   const asio_wheel::wheel_timer_service& wheel_;

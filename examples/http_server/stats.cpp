@@ -53,13 +53,12 @@ std::string to_text(const snapshot& s)
   for (std::size_t p = 0; p != phases; ++p)
     dropped += fmt::format("  {} {}", phase_names[p], s.counted.timed_out[p]);
   return fmt::format(
-    "connections    {}\naccepted       {}\nrequests       {}\nrefused        {}\n"
+    "connections    {}\npressure       {:.2f}\naccepted       {}\nrequests       {}\nrefused       "
+    " {}\n"
     "timed out    {}\nevicted        {}\ncpu            {:.2f} s\n\n"
-    "The wheel{}:\n{}\n\nIts lateness:\n{}\n\nWho waits:\n{}\n",
-    s.connections, s.counted.accepted, s.counted.requests, s.counted.refused, dropped,
-    s.counted.evicted, cpu_seconds(),
-    s.steady ? ", idle since the deadlines are on steady_timer" : "", s.wheel, s.wheel.lateness,
-    s.waiting);
+    "The wheel:\n{}\n\nIts lateness:\n{}\n\nWho waits:\n{}\n",
+    s.connections, s.pressure, s.counted.accepted, s.counted.requests, s.counted.refused, dropped,
+    s.counted.evicted, cpu_seconds(), s.wheel, s.wheel.lateness, s.waiting);
 }
 
 std::string to_json(const snapshot& s)
@@ -67,9 +66,9 @@ std::string to_json(const snapshot& s)
   json::object timed_out;
   for (std::size_t p = 0; p != phases; ++p) timed_out[phase_names[p]] = s.counted.timed_out[p];
   const auto& w = s.wheel;
-  return serialize(json::value{{"timer", s.steady ? "steady" : "wheel"},
-                               {"cpu_s", cpu_seconds()},
+  return serialize(json::value{{"cpu_s", cpu_seconds()},
                                {"connections", s.connections},
+                               {"pressure", s.pressure},
                                {"accepted", s.counted.accepted},
                                {"requests", s.counted.requests},
                                {"refused", s.counted.refused},
@@ -81,6 +80,7 @@ std::string to_json(const snapshot& s)
                                  {"started", w.started},
                                  {"expired", w.expired},
                                  {"cancelled", w.cancelled},
+                                 {"met", w.met},
                                  {"wakeups", w.wakeups},
                                  {"lateness", lateness(w.lateness)}}}});
 }
@@ -92,6 +92,7 @@ std::string to_metrics(const snapshot& s)
     text += fmt::format("# HELP {0} {1}\n# TYPE {0} {2}\n{0} {3}\n", name, help, type, value);
   };
   add("http_server_connections", "gauge", "Connections that are open.", s.connections);
+  add("http_server_pressure", "gauge", "Share of the places that are taken.", s.pressure);
   add("http_server_accepted_total", "counter", "Connections accepted.", s.counted.accepted);
   add("http_server_requests_total", "counter", "Requests answered.", s.counted.requests);
   add("http_server_refused_total", "counter", "Requests refused.", s.counted.refused);

@@ -15,7 +15,7 @@ namespace web {
 struct snapshot {
   const counters& counted;
   std::size_t connections;
-  bool steady;
+  double pressure;
   asio_wheel::wheel_stats wheel;
   asio_wheel::pending_handlers waiting;
 };

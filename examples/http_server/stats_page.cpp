@@ -31,9 +31,8 @@ const std::string_view stats_page = R"html(<!doctype html>
   h2 { margin: 0; font-size: 15px }
   small, .unit, figcaption p { color: var(--faint); font-size: 13px }
   #state.lost { color: var(--bad) }
-  /* Eight tiles fill whole rows at any width, and have the same width whatever is in them. */
-  #tiles { display: grid; gap: 12px; grid-template-columns: repeat(8, minmax(0, 1fr)) }
-  @media (max-width: 1000px) { #tiles { grid-template-columns: repeat(4, minmax(0, 1fr)) } }
+  /* Ten tiles fill whole rows at any width, and have the same width whatever is in them. */
+  #tiles { display: grid; gap: 12px; grid-template-columns: repeat(5, minmax(0, 1fr)) }
   @media (max-width: 520px) { #tiles { grid-template-columns: repeat(2, minmax(0, 1fr)) } }
   #charts { display: grid; gap: 12px; grid-template-columns: repeat(2, 1fr); margin-top: 12px }
   #charts .wide { grid-column: 1 / -1 }
@@ -165,12 +164,14 @@ function show() {
   const total = o => Object.values(o).reduce((a, b) => a + b)
   const tiles = [
     ['connections', short(now.connections)],
+    ['pressure', (100 * now.pressure).toFixed(1) + ' %'],
     ['requests/s', short(rate(s => s.requests))],
-    ['waits pending', short(now.wheel.pending)],
-    ['started/s', short(rate(s => s.wheel.started))],
-    ['expired/s', short(rate(s => s.wheel.expired))],
     ['timed out', short(total(now.timed_out))],
     ['evicted', short(now.evicted)],
+    ['waits pending', short(now.wheel.pending)],
+    ['waits started/s', short(rate(s => s.wheel.started))],
+    ['waits expired/s', short(rate(s => s.wheel.expired))],
+    ['deadlines met/s', short(rate(s => s.wheel.met))],
     ['CPU', (100 * rate(s => s.cpu_s)).toFixed(1) + ' %']
   ]
   document.getElementById('tiles').innerHTML =
@@ -198,8 +199,7 @@ async function update() {
     kept.push({...await answer.json(), at: performance.now()})
     while (kept.at(-1).at - kept[0].at > seconds * 1000) kept.shift()
     show()
-    say(kept.at(-1).timer == 'wheel' ? 'live, every second'
-      : 'live, but the deadlines are on steady_timer: the wheel is idle')
+    say('live, every second')
   } catch (e) {
     say(`the server does not answer (${e.message}); trying again`, true)
   }

@@ -8,8 +8,8 @@ programs=$1
 needs redis-server redis-cli
 
 port=$(free_port)
-start redis redis-server --port "$port" --bind 127.0.0.1 --save '' --dir "$work"
-wait_for_port "$port"
+# shellcheck disable=SC2119
+start_redis
 ask() {
   redis-cli -p "$port" "$@"
 }
@@ -20,18 +20,6 @@ contend() {
   shift
   start "$name" "$programs/lock_watchdog" --port "$port" --name lock --lease "$lease" \
     --retry 20 "$@"
-}
-
-# wait_for <text> <log> <ms>: until the log has the text; prints how many ms that took.
-wait_for() {
-  local begin=${EPOCHREALTIME/./} now
-  while true; do
-    now=${EPOCHREALTIME/./}
-    grep -q "$1" "$work/$2.log" && break
-    (((now - begin) / 1000 < $3)) || fail "$2 does not say '$1' within $3 ms"
-    sleep 0.01
-  done
-  echo $(((now - begin) / 1000))
 }
 
 lease=1500

@@ -1,7 +1,7 @@
 // Works in turn with other processes, one at a time: the one that holds a lock in a Redis server.
 // The lock is a lease that is renewed for as long as its holder lives.
+#include "../common/command_line.hpp"
 #include "../redis/client.hpp"
-#include "../rpc/command_line.hpp"
 #include "lease_lock.hpp"
 
 #include <fmt/format.h>
@@ -24,8 +24,8 @@ using namespace std::chrono_literals;
 namespace asio = boost::asio;
 namespace po = boost::program_options;
 using boost::system::error_code;
+using common::ranged;
 using redis::failure;
-using rpc::ranged;
 using std::chrono::milliseconds;
 
 struct settings {
@@ -195,7 +195,7 @@ bool read_settings(int argc, char** argv, settings& s)
   add("hold", ranged(s.hold, "hold", 0, 86'400'000, "ms"), "how long to work with the lock");
   add("retry", ranged(s.retry, "retry", 1, 60'000, "ms"), "how often to try for the lock");
   add("rounds", ranged(s.rounds, "rounds", 1, 1'000'000, "n"), "how often to work");
-  return rpc::parse_command_line(argc, argv, intro, options);
+  return common::parse_command_line(argc, argv, intro, options);
 }
 
 /// False if something was lost.
@@ -221,7 +221,7 @@ bool run(const settings& s)
 
 int main(int argc, char** argv)
 {
-  return rpc::run_program("lock_watchdog", [&] {
+  return common::run_program("lock_watchdog", [&] {
     std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // others wait for what it says
     settings s;
     if (!read_settings(argc, argv, s)) return EXIT_SUCCESS;

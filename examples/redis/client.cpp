@@ -75,11 +75,12 @@ asio::awaitable<reply> client::send_once(clock::time_point deadline, std::string
   auto [ec, answer] = co_await c->async_send(std::move(bytes), timeout_at(deadline, no_throw));
   if (ec == asio::error::timed_out) {
     if (c->last_heard() < sent_at) c->close("the server is silent");
-    throw failure(server_, failure::kind::no_reply, timed_out());
+    throw failure(c->server(), failure::kind::no_reply, timed_out());
   }
   if (ec == asio::error::operation_aborted) throw system_error(ec);
-  if (ec) throw failure(server_, failure::kind::no_reply, c->why_closed());
-  if (answer.is_error()) throw failure(server_, failure::kind::refused, std::string(answer.text()));
+  if (ec) throw failure(c->server(), failure::kind::no_reply, c->why_closed());
+  if (answer.is_error())
+    throw failure(c->server(), failure::kind::refused, std::string(answer.text()));
   co_return answer;
 }
 
@@ -134,7 +135,7 @@ asio::awaitable<std::shared_ptr<connection>> client::new_connection(clock::time_
     co_await resolver.async_resolve(server_.host, fmt::to_string(server_.port), by_then);
   tcp::socket socket(executor_);
   co_await asio::async_connect(socket, found, by_then);
-  const auto c = std::make_shared<connection>(std::move(socket));
+  const auto c = std::make_shared<connection>(std::move(socket), server_);
   c->start();
   co_await greet(*c, deadline);
   co_return c;
@@ -158,7 +159,7 @@ asio::awaitable<void> client::greet(connection& c, clock::time_point deadline)
   if (!ec && problem.empty()) co_return;
   c.close("not greeted");
   if (ec == asio::error::operation_aborted) throw system_error(ec);
-  throw failure(server_, answer.is_error() ? failure::kind::refused : failure::kind::not_sent,
+  throw failure(c.server(), answer.is_error() ? failure::kind::refused : failure::kind::not_sent,
                 problem);
 }
 

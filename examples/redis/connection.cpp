@@ -7,9 +7,11 @@
 
 namespace redis {
 
-connection::connection(tcp::socket socket)
+connection::connection(tcp::socket socket, const address& server)
   : socket_(std::move(socket)),
-    executor_(socket_.get_executor())
+    executor_(socket_.get_executor()),
+    server_(std::make_shared<const address>(server)),
+    reader_(server_)
 {
   error_code ignored;
   socket_.set_option(tcp::no_delay(true), ignored);

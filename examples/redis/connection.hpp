@@ -24,10 +24,12 @@ using clock = std::chrono::steady_clock;
 /// Not thread-safe: all of it runs on the socket's executor.
 class connection : public std::enable_shared_from_this<connection> {
 public:
-  explicit connection(tcp::socket socket);
+  connection(tcp::socket socket, const address& server);
 
   /// Takes in replies, until the connection is closed by whichever side.
   void start();
+
+  [[nodiscard]] const address& server() const { return *server_; }
 
   [[nodiscard]] bool is_open() const { return socket_.is_open(); }
 
@@ -92,6 +94,7 @@ private:
 
   tcp::socket socket_;
   asio::any_io_executor executor_;
+  const std::shared_ptr<const address> server_;  // replies know it, too
   reader reader_;
   std::deque<handler_type> unanswered_;  // an empty one: cancelled
   std::uint64_t first_ = 0;              // the number of the first of them

@@ -24,9 +24,10 @@ inline std::string to_string(const address& a)
 class failure : public std::runtime_error {
 public:
   enum class kind {
-    not_sent,  // there was no connection: the command had no effect
-    no_reply,  // the command was sent; whether it had an effect is unknown
-    refused,   // the server says no, and why
+    not_sent,    // there was no connection: the command had no effect
+    no_reply,    // the command was sent; whether it had an effect is unknown
+    refused,     // the server says no, and why
+    unexpected,  // the reply is not what was asked for
   };
 
   failure(const address& server, kind what, std::string reason)
@@ -47,7 +48,7 @@ public:
   /// Whether the same command may succeed a little later.
   [[nodiscard]] bool will_pass() const
   {
-    if (kind_ != kind::refused) return true;
+    if (kind_ != kind::refused) return kind_ != kind::unexpected;
     for (const auto code : {"LOADING", "BUSY", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN", "READONLY"})
       if (is(code)) return true;
     return false;

@@ -24,13 +24,17 @@ std::string_view name_of(int type)
   }
 }
 
-[[noreturn]] void throw_not(std::string_view wanted, const redisReply* raw)
+}  // namespace
+
+void reply::throw_unexpected(std::string what) const
 {
-  throw bad_reply(
-    fmt::format("the reply is {}, not {}", name_of(raw ? raw->type : REDIS_REPLY_NIL), wanted));
+  throw failure(*server_, failure::kind::unexpected, std::move(what));
 }
 
-}  // namespace
+void reply::throw_not(std::string_view wanted) const
+{
+  throw_unexpected(fmt::format("the reply is {}, not {}", name_of(raw_->type), wanted));
+}
 
 bool reply::is_nil() const
 {
@@ -47,7 +51,7 @@ std::string_view reply::text() const
   if (raw_ && (raw_->type == REDIS_REPLY_STRING || raw_->type == REDIS_REPLY_STATUS ||
                raw_->type == REDIS_REPLY_ERROR))
     return {raw_->str, raw_->len};
-  throw_not("a string", raw_.get());
+  throw_not("a string");
 }
 
 std::int64_t reply::integer() const
@@ -57,7 +61,7 @@ std::int64_t reply::integer() const
   std::int64_t value = 0;
   const char* const end = digits.data() + digits.size();
   if (std::from_chars(digits.data(), end, value) != std::from_chars_result{end, std::errc()})
-    throw bad_reply(fmt::format("the reply '{}' is no integer", digits));
+    throw_unexpected(fmt::format("the reply '{}' is no integer", digits));
   return value;
 }
 
@@ -65,10 +69,18 @@ std::vector<reply> reply::elements() const
 {
   std::vector<reply> all;
   if (is_nil()) return all;
-  if (raw_->type != REDIS_REPLY_ARRAY) throw_not("an array", raw_.get());
+  if (raw_->type != REDIS_REPLY_ARRAY) throw_not("an array");
   all.reserve(raw_->elements);
   for (const redisReply* each : std::span(raw_->element, raw_->elements))
-    all.emplace_back(std::shared_ptr<const redisReply>(raw_, each));
+    all.emplace_back(std::shared_ptr<const redisReply>(raw_, each), server_);
+  return all;
+}
+
+std::vector<reply> reply::elements(std::size_t count) const
+{
+  auto all = elements();
+  if (all.size() != count)
+    throw_unexpected(fmt::format("the reply has {} elements, not {}", all.size(), count));
   return all;
 }
 
@@ -88,7 +100,9 @@ std::string format_command(std::span<const std::string> words)
   return {bytes, static_cast<std::size_t>(length)};
 }
 
-reader::reader() : raw_(redisReaderCreate())
+reader::reader(std::shared_ptr<const address> server)
+  : raw_(redisReaderCreate()),
+    server_(std::move(server))
 {
   if (!raw_) throw std::bad_alloc();
 }
@@ -110,7 +124,7 @@ std::optional<reply> reader::next()
   if (redisReaderGetReply(raw_.get(), &found) != REDIS_OK)
     throw bad_reply(redisReaderGetError(raw_.get()));
   if (!found) return std::nullopt;
-  return reply(std::shared_ptr<const redisReply>(static_cast<redisReply*>(found), freeReplyObject));
+  return reply({static_cast<redisReply*>(found), freeReplyObject}, server_);
 }
 
 }  // namespace redis

@@ -1,6 +1,8 @@
 // Redis' protocol, as hiredis speaks it: commands into bytes, bytes into replies.
 #pragma once
 
+#include "failure.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -9,6 +11,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 struct redisReader;
@@ -16,32 +19,44 @@ struct redisReply;
 
 namespace redis {
 
-/// A reply that is not what was asked for, or no reply at all.
+/// Bytes that are no reply.
 struct bad_reply : std::runtime_error {
   using runtime_error::runtime_error;
 };
 
-/// What the server said, or an element of it. A copy refers to the same, which is freed with the
-/// last one.
+/// What a server said, or an element of it. A copy refers to the same, which is freed with the last
+/// one. Each accessor throws failure, of the kind unexpected, if the reply is something else.
 class reply {
 public:
+  /// None, where there is an error instead.
   reply() = default;
-  explicit reply(std::shared_ptr<const redisReply> raw) : raw_(std::move(raw)) {}
+
+  reply(std::shared_ptr<const redisReply> raw, std::shared_ptr<const address> server)
+    : raw_(std::move(raw)),
+      server_(std::move(server))
+  {}
 
   [[nodiscard]] bool is_nil() const;
   [[nodiscard]] bool is_error() const;
 
-  /// Of a string, a status or an error. The text lives as long as the reply. Throws bad_reply.
+  /// Of a string, a status or an error. The text lives as long as the reply.
   [[nodiscard]] std::string_view text() const;
 
-  /// Throws bad_reply, also if the text of a string is no number.
+  /// Or a string that is a number.
   [[nodiscard]] std::int64_t integer() const;
 
-  /// The elements of an array; none if it is nil. Throws bad_reply.
+  /// The elements of an array; none if it is nil.
   [[nodiscard]] std::vector<reply> elements() const;
 
+  /// The elements of an array that has so many.
+  [[nodiscard]] std::vector<reply> elements(std::size_t count) const;
+
 private:
-  std::shared_ptr<const redisReply> raw_;  // none: nil
+  [[noreturn]] void throw_unexpected(std::string what) const;
+  [[noreturn]] void throw_not(std::string_view wanted) const;
+
+  std::shared_ptr<const redisReply> raw_;
+  std::shared_ptr<const address> server_;
 };
 
 /// A command and its arguments, which may hold any bytes, as it is sent.
@@ -50,7 +65,8 @@ std::string format_command(std::span<const std::string> words);
 /// Takes the bytes that come in, and gives the replies that are complete.
 class reader {
 public:
-  reader();
+  /// For what this server says.
+  explicit reader(std::shared_ptr<const address> server);
 
   /// Throws bad_reply.
   void feed(std::string_view bytes);
@@ -64,6 +80,7 @@ private:
   };
 
   std::unique_ptr<redisReader, free_reader> raw_;
+  std::shared_ptr<const address> server_;
 };
 
 }  // namespace redis

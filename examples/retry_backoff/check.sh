@@ -9,11 +9,8 @@ needs redis-server redis-cli
 
 port=$(free_port)
 # Forgets nothing that it has confirmed, even if it is killed.
-start_redis() {
-  start redis redis-server --port "$port" --bind 127.0.0.1 --save '' --dir "$work" \
-    --appendonly yes --appendfsync always
-  redis=$started
-  wait_for_port "$port"
+start_durable_redis() {
+  start_redis --appendonly yes --appendfsync always
 }
 
 kill_redis() {
@@ -29,14 +26,14 @@ ends_with() {
 }
 
 say "all is delivered to a server that is killed and started again"
-start_redis
+start_durable_redis
 start sender "$programs/retry_backoff" --port "$port" --key set --messages 100 --interval 15 \
   --attempts 15 --base 40 --longest 500
 sender=$started
 sleep 0.4
 kill_redis
 sleep 1
-start_redis
+start_durable_redis
 ends_with 0 "$sender"
 tail -n 16 "$work/sender.log"
 [[ $(redis-cli -p "$port" scard set) == 100 ]] || fail "not all 100 messages are in the set"

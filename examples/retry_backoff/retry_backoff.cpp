@@ -3,9 +3,9 @@
 //
 // A message that fails becomes a task in a keyed_scheduler, under its number; nobody waits for it,
 // so that one that has to wait does not hold up the next. (This is how Dubbo's failback works.)
+#include "../common/command_line.hpp"
 #include "../redis/backoff.hpp"
 #include "../redis/client.hpp"
-#include "../rpc/command_line.hpp"
 
 #include <fmt/format.h>
 #include <asio_wheel.hpp>
@@ -29,8 +29,8 @@ namespace {
 namespace asio = boost::asio;
 namespace po = boost::program_options;
 using boost::system::error_code;
+using common::ranged;
 using redis::failure;
-using rpc::ranged;
 using std::chrono::milliseconds;
 
 struct settings {
@@ -200,7 +200,7 @@ bool read_settings(int argc, char** argv, settings& s)
   add("base", ranged(s.base, "base", 1, 60'000, "ms"), "longest delay before the second attempt");
   add("longest", ranged(s.longest, "longest", 1, 3'600'000, "ms"), "longest delay of all");
   add("timeout", ranged(s.timeout, "timeout", 1, 60'000, "ms"), "of an attempt");
-  return rpc::parse_command_line(argc, argv, intro, options);
+  return common::parse_command_line(argc, argv, intro, options);
 }
 
 /// False if not all was delivered.
@@ -223,7 +223,7 @@ bool run(const settings& s)
 
 int main(int argc, char** argv)
 {
-  return rpc::run_program("retry_backoff", [&] {
+  return common::run_program("retry_backoff", [&] {
     std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // to be watched, through a pipe as well
     settings s;
     s.redis.longest = milliseconds(100);  // an attempt without a connection is one that failed

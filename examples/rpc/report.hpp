@@ -1,8 +1,8 @@
 // What the client counts, the table it prints, and the proof that the figures add up.
 #pragma once
 
+#include "../common/process.hpp"
 #include "client.hpp"
-#include "command_line.hpp"
 #include "protocol.hpp"
 
 #include <fmt/format.h>
@@ -51,7 +51,7 @@ struct results {
   tally client;
   clock::duration calling{};    // how long calls were made
   clock::duration listening{};  // how long the silent connections had to be dropped
-  usage used;                   // by the client
+  common::usage used;           // by the client
   asio_wheel::wheel_stats wheel;
   std::optional<server_figures> server;  // of this run alone
 

@@ -1,8 +1,9 @@
 // A load client for rpc_server: many connections, each with a heartbeat, and thousands of calls a
 // second, each with a deadline on the timing wheel. Nearly all of these are cancelled; the figures
 // account for every one. --timer puts all timeouts on steady_timers instead.
+#include "../common/command_line.hpp"
+#include "../common/process.hpp"
 #include "client.hpp"
-#include "command_line.hpp"
 #include "connection.hpp"
 #include "protocol.hpp"
 #include "report.hpp"
@@ -32,6 +33,9 @@ namespace rpc {
 namespace {
 
 using namespace std::chrono_literals;
+namespace po = common::po;
+using common::in_range;
+using common::ranged;
 
 struct settings {
   std::string host = "127.0.0.1";
@@ -68,7 +72,7 @@ public:
 
 private:
   const std::string_view timer_;
-  const bool terminal_ = stderr_is_terminal();
+  const bool terminal_ = common::stderr_is_terminal();
   clock::time_point next_{};
 };
 
@@ -116,7 +120,7 @@ public:
     results_.timer = Timers::name;
     results_.client = std::move(tally_);
     results_.wheel = timers_.stats();
-    const usage used = usage_so_far();
+    const common::usage used = common::usage_so_far();
     results_.used = {used.cpu_us - used_before_.cpu_us, used.wakeups - used_before_.wakeups};
     return std::move(results_);
   }
@@ -306,7 +310,7 @@ private:
   asio::io_context& context_;
   const Timers timers_;
   typename Timers::timer pause_;
-  const usage used_before_ = usage_so_far();
+  const common::usage used_before_ = common::usage_so_far();
   std::vector<tcp::endpoint> endpoints_;  // after the first connection, only the one that worked
   std::shared_ptr<client> control_;       // makes no calls and is not counted
   std::vector<std::shared_ptr<client>> clients_;  // the silent ones first
@@ -354,7 +358,7 @@ bool read_settings(int argc, char** argv, settings& s)
   add("compare-with",
       po::value(&s.compare_with)->value_name("port")->notifier(in_range("compare-with", 1, 65'535)),
       "port of a second server, which is then loaded with the other timer, to print both");
-  if (!parse_command_line(argc, argv, intro, options)) return false;
+  if (!common::parse_command_line(argc, argv, intro, options)) return false;
   s.silent = silent.value_or(s.connections / 50);
   if (s.silent < 0 || s.silent > s.connections)
     throw po::error(fmt::format("--silent must be within 0 and the {} connections, not {}",
@@ -411,7 +415,7 @@ results run(const settings& s, bool& interrupted)
 /// False if the figures do not add up, or a run was disturbed.
 bool run(settings s)
 {
-  need_open_files(s.connections);
+  common::need_open_files(s.connections);
   bool interrupted = false;
   const int count = s.compare_with != 0 ? 2 : 1;
   int number = 0;
@@ -435,7 +439,7 @@ bool run(settings s)
 
 int main(int argc, char** argv)
 {
-  return rpc::run_program("rpc_client", [&] {
+  return common::run_program("rpc_client", [&] {
     rpc::settings s;
     if (!rpc::read_settings(argc, argv, s)) return EXIT_SUCCESS;
     return rpc::run(s) ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -4,9 +4,10 @@
 // A connection has a watchdog, which every frame touches: a clock read and a store. A call that
 // asks to be stalled is a task in the connection's scheduler. A call brings along what is left of
 // its caller's deadline: it is worked on for no longer, and dropped unserved when that has run out.
-#include "command_line.hpp"
+#include "../common/command_line.hpp"
+#include "../common/listening.hpp"
+#include "../common/process.hpp"
 #include "connection.hpp"
-#include "listening.hpp"
 #include "protocol.hpp"
 #include "timers.hpp"
 
@@ -34,6 +35,8 @@ namespace rpc {
 namespace {
 
 using namespace std::chrono_literals;
+namespace po = common::po;
+using common::ranged;
 
 struct settings {
   std::string address = "127.0.0.1";
@@ -277,7 +280,7 @@ server_figures server<Timers>::figures() const
 {
   server_figures f;
   for (const auto member : server_figures::all) f.*member = std::atomic_ref(counted_.*member);
-  const usage used = usage_so_far();
+  const common::usage used = common::usage_so_far();
   f.wakeups = used.wakeups;
   f.cpu_us = used.cpu_us;
   f.idle_timeout_ms = static_cast<std::uint64_t>(idle_timeout.count());
@@ -298,7 +301,7 @@ bool read_settings(int argc, char** argv, settings& s)
 {
   po::options_description options("Options", 100);
   auto add = options.add_options();
-  add_listen_options(options, s.address, s.port);
+  common::add_listen_options(options, s.address, s.port);
   add("idle-timeout", ranged(s.idle_timeout, "idle-timeout", 10, 3'600'000, "ms"),
       "close a connection from which nothing came for that long");
   add("heartbeat", ranged(s.heartbeat, "heartbeat", 1, 3'600'000, "ms"),
@@ -306,7 +309,7 @@ bool read_settings(int argc, char** argv, settings& s)
   add("threads", ranged(s.threads, "threads", 1, 256, "n"), "threads that run the sessions");
   add("timer", po::value(&s.timer)->default_value(s.timer)->value_name("wheel|steady"),
       "what all timeouts are on: the timing wheel, or Asio's steady_timer");
-  if (!parse_command_line(argc, argv, intro, options)) return false;
+  if (!common::parse_command_line(argc, argv, intro, options)) return false;
   if (s.heartbeat >= s.idle_timeout)
     throw po::error("--heartbeat must be shorter than --idle-timeout, or no quiet client survives");
   return true;
@@ -316,7 +319,7 @@ bool read_settings(int argc, char** argv, settings& s)
 template <class Timers>
 bool serve(const settings& s)
 {
-  raise_open_file_limit(1 << 20);
+  common::raise_open_file_limit(1 << 20);
   asio::io_context context(s.threads);
   [[maybe_unused]] const Timers timers(context);
   server<Timers> rpc_server(context, s);
@@ -328,7 +331,7 @@ bool serve(const settings& s)
     rpc_server.stop();
   });
 
-  announce("rpc_server", rpc_server.endpoint());
+  common::announce("rpc_server", rpc_server.endpoint());
 
   std::atomic<bool> failed{false};
   const auto work = [&] {
@@ -358,7 +361,7 @@ bool serve(const settings& s)
 
 int main(int argc, char** argv)
 {
-  return rpc::run_program("rpc_server", [&] {
+  return common::run_program("rpc_server", [&] {
     rpc::settings s;
     if (!rpc::read_settings(argc, argv, s)) return EXIT_SUCCESS;
     const auto serve = [&]<class Timers>() { return rpc::serve<Timers>(s); };

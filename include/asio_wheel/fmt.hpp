@@ -9,7 +9,7 @@
 #include <asio_wheel/wheel_options.hpp>
 #include <asio_wheel/wheel_stats.hpp>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <string>
 #include <string_view>

@@ -6,7 +6,7 @@
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/roof/deadline_token.hpp>
 #include <asio_wheel/detail/roof/default_token.hpp>
-#include <asio_wheel/detail/roof/stream_side.hpp>
+#include <asio_wheel/detail/roof/stream_deadlines.hpp>
 #include <asio_wheel/detail/roof/stream_types.hpp>
 #include <asio_wheel/detail/service/deadline_wait.hpp>
 #include <asio_wheel/stream_limits.hpp>
@@ -34,9 +34,9 @@ namespace asio_wheel {
 ///
 /// The expiry is that of all operations which start from then on, until it is set again. An
 /// operation that is still running when it comes is cancelled and completes with
-/// asio::error::timed_out; one that starts later completes so at once, and does nothing. Reads and
-/// writes have an expiry each, and whoever sets it while one of them is running leaves that one
-/// alone. A connect counts as a write.
+/// asio::error::timed_out; one that starts later completes so at once, and does nothing. Whoever
+/// sets the expiry leaves alone what is running: that keeps the one it was started under. A connect
+/// counts as a write.
 ///
 /// **After a timeout the stream is open.** beast::tcp_stream closes its socket. Here the owner does
 /// so, who may want to say something to the peer before, or to look at its address; nothing else
@@ -44,9 +44,9 @@ namespace asio_wheel {
 /// has lost nothing. A write may have sent a part of its data, as any write that fails.
 ///
 /// An operation that completes first keeps its result, even if the time is over when its handler is
-/// called. To set an expiry costs a reading of the clock, and to start and end an operation a few
-/// stores; the wheel has one wait for all reads of a stream, and one for all writes, while there
-/// are any.
+/// called. To set an expiry costs a reading of the clock and a store, and to start and end an
+/// operation files nothing in the wheel: that has one wait for all operations of a stream, which is
+/// there while they run.
 ///
 /// @tparam NextLayer  as `asio::ip::tcp::socket`, a local socket or `beast::test::stream`. Members
 ///                    that it cannot support do not compile when they are used.
@@ -83,6 +83,15 @@ public:
   /// The same. Closes what is open here.
   timed_stream& operator=(timed_stream&& other) = default;
 
+  /// Takes over a stream of another executor with its deadlines, as the move constructor does. For
+  /// `use_awaitable.as_default_on(stream)`.
+  template <class Other>
+    requires(!std::same_as<Other, NextLayer> && std::constructible_from<NextLayer, Other>)
+  explicit timed_stream(timed_stream<Other>&& other)
+    : socket_(std::move(other.socket_)),
+      deadlines_(std::move(other.deadlines_))
+  {}
+
   /// Closes the socket. Pending operations complete with operation_aborted.
   ~timed_stream() = default;
 
@@ -110,17 +119,17 @@ public:
   /// Lets the operations that start from now on end in `delay`, all of them together. More than
   /// zero; duration::max() is never.
   /// Exceptions: std::bad_alloc, the first time; what use_wheel() throws.
-  void expires_after(duration delay)
-  {
-    detail::wheel_core& c = core();
-    set_expiry(c, detail::wheel_clock::add(c.clock().start_of_delay(), delay));
-  }
+  void expires_after(duration delay) { deadlines_.set_expiry(from_now(delay)); }
 
   /// The same at a point in time. One that has passed: at once.
-  void expires_at(time_point deadline) { set_expiry(core(), deadline); }
+  void expires_at(time_point deadline)
+  {
+    static_cast<void>(core());
+    deadlines_.set_expiry(deadline);
+  }
 
   /// Lets the operations that start from now on take as long as they want, but for the limits.
-  void expires_never() { set_expiry(core(), time_point::max()); }
+  void expires_never() noexcept { deadlines_.set_expiry(time_point::max()); }
 
   /// Limits the operations that start from now on, beside the expiry: the earliest deadline counts.
   ///
@@ -131,12 +140,8 @@ public:
   /// Exceptions: as expires_after().
   void set_limits(const stream_limits& limits)
   {
-    detail::wheel_core& c = core();
-    const time_point end = limits.total == duration::max()
-                             ? time_point::max()
-                             : detail::wheel_clock::add(c.clock().start_of_delay(), limits.total);
-    read_.set_limits(c, limits.read_idle, end);
-    write_.set_limits(c, limits.write_stall, end);
+    static_cast<void>(core());
+    deadlines_.set_limits(limits);
   }
 
   /// Ends all pending operations with operation_aborted.
@@ -206,7 +211,7 @@ public:
   auto async_connect(const Endpoint& endpoint, Token&& token = {})
   {
     return start<>(
-      write_,
+      &stream_limits::write_stall,
       [e = typename NextLayer::endpoint_type(endpoint)](NextLayer& s, auto&& handler) {
         s.async_connect(e, std::forward<decltype(handler)>(handler));
       },
@@ -231,7 +236,7 @@ public:
   auto async_connect(const Endpoints& endpoints, Condition condition, Token&& token = {})
   {
     return start<typename NextLayer::endpoint_type>(
-      write_,
+      &stream_limits::write_stall,
       [endpoints, condition](NextLayer& s, auto&& handler) {
         asio::async_connect(s, endpoints, condition, std::forward<decltype(handler)>(handler));
       },
@@ -253,7 +258,7 @@ public:
   auto async_connect(Iterator begin, Iterator end, Condition condition, Token&& token = {})
   {
     return start<Iterator>(
-      write_,
+      &stream_limits::write_stall,
       [begin, end, condition](NextLayer& s, auto&& handler) {
         asio::async_connect(s, begin, end, condition, std::forward<decltype(handler)>(handler));
       },
@@ -266,7 +271,7 @@ public:
   auto async_read_some(const Buffers& buffers, Token&& token = {})
   {
     return start<std::size_t>(
-      read_,
+      &stream_limits::read_idle,
       [buffers](NextLayer& s, auto&& handler) {
         s.async_read_some(buffers, std::forward<decltype(handler)>(handler));
       },
@@ -278,7 +283,7 @@ public:
   auto async_write_some(const Buffers& buffers, Token&& token = {})
   {
     return start<std::size_t>(
-      write_,
+      &stream_limits::write_stall,
       [buffers](NextLayer& s, auto&& handler) {
         s.async_write_some(buffers, std::forward<decltype(handler)>(handler));
       },
@@ -286,60 +291,61 @@ public:
   }
 
 private:
+  template <class Other>
+  friend class timed_stream;
+
+  /// What limits an operation beside the expiry.
+  using limit = duration stream_limits::*;
+
   template <class... Results>
   class initiation {
   public:
     using executor_type = timed_stream::executor_type;
 
-    initiation(timed_stream& stream, detail::stream_side& side) : stream_(&stream), side_(&side) {}
+    initiation(timed_stream& stream, limit each) : stream_(&stream), limit_(each) {}
 
     [[nodiscard]] executor_type get_executor() const noexcept { return stream_->get_executor(); }
 
     template <class Handler, class Operation>
     void operator()(Handler&& handler, Operation&& operation) const
     {
-      using detail::stream_side;
-      switch (side_->start()) {
-        case stream_side::may::run:
-          return operation(stream_->socket_, std::forward<Handler>(handler));
-        case stream_side::may::run_until_then:
-          return operation(stream_->socket_,
-                           detail::deadline_token<std::decay_t<Handler>, detail::guard_ptr,
-                                                  detail::deadline_report::timed_out>{
-                             std::forward<Handler>(handler),
-                             {side_->guard(), asio::cancellation_type::terminal, nullptr}});
-        case stream_side::may::not_run:
-          return asio::post(get_executor(),
-                            asio::append(std::forward<Handler>(handler),
-                                         error_code(asio::error::timed_out), Results()...));
-      }
+      const detail::stream_deadlines& deadlines = stream_->deadlines_;
+      const time_point until = deadlines.of_operation(limit_);
+      if (until == time_point::max())
+        return operation(stream_->socket_, std::forward<Handler>(handler));
+      if (deadlines.has_passed(until))
+        return asio::post(get_executor(),
+                          asio::append(std::forward<Handler>(handler),
+                                       error_code(asio::error::timed_out), Results()...));
+      operation(stream_->socket_,
+                detail::deadline_token<std::decay_t<Handler>, detail::guarded_by,
+                                       detail::deadline_report::timed_out>{
+                  std::forward<Handler>(handler),
+                  {deadlines.guard(until), asio::cancellation_type::terminal, nullptr}});
     }
 
   private:
     timed_stream* stream_;
-    detail::stream_side* side_;
+    limit limit_;
   };
 
   template <class... Results, class Operation, class Token>
-  auto start(detail::stream_side& side, Operation operation, Token& token)
+  auto start(limit each, Operation operation, Token& token)
   {
     return asio::async_initiate<Token, void(error_code, Results...)>(
-      initiation<Results...>(*this, side), token, std::move(operation));
+      initiation<Results...>(*this, each), token, std::move(operation));
   }
 
   [[nodiscard]] detail::wheel_core& core()
   {
-    return detail::core_of(use_wheel(socket_.get_executor()));
+    return deadlines_.core([this]() -> auto& {
+      return detail::core_of(use_wheel(socket_.get_executor()));
+    });
   }
-  void set_expiry(detail::wheel_core& c, time_point deadline)
-  {
-    read_.expires_at(c, deadline);
-    write_.expires_at(c, deadline);
-  }
+  [[nodiscard]] time_point from_now(duration delay) { return core().clock().deadline_after(delay); }
 
   NextLayer socket_;
-  detail::stream_side read_;
-  detail::stream_side write_;
+  detail::stream_deadlines deadlines_;
 };
 
 /// A TCP connection with deadlines.

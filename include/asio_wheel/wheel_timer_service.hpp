@@ -109,7 +109,9 @@ public:
   /// way through their handlers' own executors, say in a strand that is busy: that is what
   /// pending() has more than these.
   ///
-  /// All coroutines that await on one kind of executor are of one type: see doc/observing.md.
+  /// All coroutines that await on one kind of executor are of one type: see doc/observing.md. The
+  /// operations that a watchdog, a heartbeat or a timed_stream guards share a wait,
+  /// which goes by the handler of the first; while none runs, it is a detail::operation_guard.
   ///
   /// Takes each shard's lock many times, for some microseconds each; one call at a time, others
   /// wait for it. Costs no memory and no instruction before it is called.

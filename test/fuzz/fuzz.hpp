@@ -1,5 +1,5 @@
-// What the fuzzers share. ASIO_WHEEL_MODEL_ALOUD in the environment makes them tell what they do:
-// good for one input, given as an argument.
+// What the fuzzers share. Given one input as an argument, and ASIO_WHEEL_MODEL_ALOUD in the
+// environment, they print what they do.
 #pragma once
 
 #include <cstddef>

@@ -10,10 +10,10 @@ Usage: test/fuzz/run.sh [--seconds N] [--keep]
 
 Installs the packages that are missing (Debian 12; see test/run.sh), builds fuzz_wheel and
 fuzz_service with Clang 16 under AddressSanitizer and UndefinedBehaviorSanitizer, and runs each for
-N seconds (60) on test/fuzz/corpus and on what earlier runs have found, which is in
-build/fuzz/found. Prints how many scripts each has played and its findings; fails if there are any.
+N seconds (60) on test/fuzz/corpus and on what earlier runs have put into build/fuzz/found. Prints
+how many scripts each has played, and its findings; fails if there are any.
 
---keep: then replaces the corpus by the few files that cover as much as it and what was found.
+--keep: afterwards replaces the corpus by the few files that cover as much as all of them.
 
 To see what a finding does: ASIO_WHEEL_MODEL_ALOUD=1 build/fuzz/test/fuzz/fuzz_wheel <file>
 EOF
@@ -54,7 +54,7 @@ for what in wheel service; do
   if [[ $keep ]]; then
     rm -rf "build/fuzz/merged/$what"
     mkdir -p "build/fuzz/merged/$what"
-    # By edges, not by how often each is taken, which would keep hundreds of files.
+    # Counts edges, not how often each is taken: that would keep hundreds of files.
     "$fuzzer" -set_cover_merge=1 -use_counters=0 "build/fuzz/merged/$what" \
       "$corpus" "$found" >>"$log" 2>&1 </dev/null
     rm -f "$corpus"/*

@@ -21,8 +21,8 @@ enum class reaction : std::uint8_t { none, abort, succeed, drop };
 class limited_run {
 public:
   enum class stage : std::uint8_t {
-    over,        ///< or not started yet
-    running,     ///< and the operation has its handler
+    over,        ///< not started yet, or completed
+    running,     ///< the operation has its handler
     ended,       ///< its result is on its way
     delivering,  ///< its handler is running
   };
@@ -43,7 +43,7 @@ public:
 
   int number = 0;
   int signal = -1;
-  bool foreign = false;  ///< its handler's executor is the other context's
+  bool foreign = false;  ///< its handler runs on the other context
   bool reports_timeout = false;
   reaction when_initiated = reaction::none;
   reaction when_cancelled = reaction::none;
@@ -52,12 +52,12 @@ public:
   script_view body{};  ///< what the handler does
 
   std::shared_ptr<wait> deadline;  ///< null: none is filed
-  error_code verdict;              ///< to be reported in place of operation_aborted
+  error_code verdict;              ///< reported in place of operation_aborted
   stage at = stage::over;
-  bool posted = false;  ///< what has ended is on its way through an executor
-  int asked = 0;        ///< cancellations
-  error_code result;    ///< that the handler should see
-  int value = 0;        ///< the same
+  bool posted = false;  ///< its result is on its way through an executor
+  int asked = 0;        ///< how often it was cancelled
+  error_code result;    ///< what the handler should see
+  int value = 0;        ///< what the handler should see
 
 private:
   struct any_handler {
@@ -85,7 +85,7 @@ private:
   std::unique_ptr<any_handler> handler_;
 };
 
-/// While its handler runs.
+/// Lives while the handler runs.
 struct [[nodiscard]] while_delivering {
   limited_run& op;
   ~while_delivering() { op.at = limited_run::stage::over; }

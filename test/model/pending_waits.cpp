@@ -1,4 +1,4 @@
-// The reference that a wheel is compared with.
+// The model that a wheel is compared with.
 #include "model/pending_waits.hpp"
 
 #include <asio_wheel/wheel_errc.hpp>
@@ -132,7 +132,7 @@ std::string pending_waits::cancelled_one(const list& waits, std::size_t n)
   return cancelled(oldest == waits.end() ? list{} : list{*oldest}, n);
 }
 
-/// Whether `a` must not expire after `b`: its tick comes first, or one thread started it first.
+/// Whether `a` must expire before `b`: its tick comes first, or one thread started it first.
 bool pending_waits::precedes(const wait& a, const wait& b)
 {
   for (const wait* w : {&a, &b}) {
@@ -148,7 +148,7 @@ bool pending_waits::precedes(const wait& a, const wait& b)
 bool pending_waits::is_on_time(const wait& w) const
 {
   if (at_present_) return w.was_due || has_come(w);
-  if (w.was_due) return true;  // of the other context, which may have begun late
+  if (w.was_due) return true;  // the other context may run its handlers late
   if (w.foreign || w.may_be_late) return now_ >= w.deadline;
   return now_ == w.due;
 }

@@ -24,7 +24,7 @@ using time_point = asio_wheel::wheel_timer_service::time_point;
   return delay < time_point::max() - start ? start + delay : time_point::max();
 }
 
-/// Counts ticks from the beginning of a tick before all others.
+/// Counts ticks from a point before the first wait.
 class time_line {
 public:
   static constexpr std::uint64_t never = UINT64_MAX;
@@ -33,13 +33,13 @@ public:
 
   [[nodiscard]] std::uint64_t floor(time_point t) const;
 
-  /// The tick under which a wait is filed at `now`: the first that is not before its deadline, or
-  /// the present one if that has passed.
+  /// The tick under which a wait is filed at `now`: the first that is not before its deadline or,
+  /// if the deadline has passed, the present one.
   [[nodiscard]] std::uint64_t tick_for(time_point deadline, time_point now) const;
 
   [[nodiscard]] time_point begin_of(std::uint64_t tick) const;
 
-  /// As many ticks, or as many as there are in a duration.
+  /// How long `n` ticks last; duration::max() if that is longer.
   [[nodiscard]] duration ticks(std::uint64_t n) const;
 
 private:
@@ -49,7 +49,7 @@ private:
 
 /// How a wait will end, as far as the model can know.
 enum class fate {
-  pending,    ///< to expire, unless it is cancelled
+  pending,    ///< expires, unless it is cancelled
   cancelled,  ///< with operation_aborted
   rejected,   ///< with too_many_pending
 };
@@ -57,7 +57,7 @@ enum class fate {
 struct wait {
   int number = 0;          ///< counts the starts
   bool elsewhere = false;  ///< started by the other thread
-  bool foreign = false;    ///< its handler is called by the other context
+  bool foreign = false;    ///< its handler runs on the other context
   int timer = -1;
   int watchdog = -1;
   int signal = -1;
@@ -65,19 +65,19 @@ struct wait {
   std::uint64_t tick = 0;
   script_view body{};  ///< what the handler does
 
-  std::uint64_t latest = 0;  ///< the tick, or that of its start if it was past by then
+  std::uint64_t latest = 0;  ///< `tick`, or the tick of its start if that is later
   time_point due{};          ///< when it expires
   fate how = fate::pending;
   bool completed = false;
 
-  /// It was due when the clock went back, and may have expired by that.
+  /// It was due when the clock went back, and may complete although its tick has not come.
   bool was_due = false;
-  /// Of a watchdog's: its deadline was brought forward by the clock, which the wheel need not
-  /// notice before the tick it is filed under, at the latest `tick`.
+  /// A watchdog's wait whose deadline the clock brought forward. The wheel may notice that as late
+  /// as in the tick under which it has filed the wait, at the latest `tick`.
   bool may_be_late = false;
 };
 
-/// The waits of one wheel whose handlers have not begun. Each of them can be cancelled.
+/// The waits of one wheel whose handlers have not begun. Each can still be cancelled.
 class pending_waits {
 public:
   using list = std::vector<wait*>;
@@ -86,41 +86,42 @@ public:
 
   void now_is(time_point now) { now_ = now; }
 
-  /// From now on, the clock stands at the real present, where all that matters is what was due
-  /// before it went back, and what is long past.
+  /// The clock went back to the real present. There only waits expire that were due before it went,
+  /// or whose deadlines are long past.
   void clock_went_back(time_point now);
 
-  /// The clock has left the present, where all that had expired was completed.
+  /// The clock has left the present, after every wait that had expired there was completed.
   void clock_came_back();
 
-  /// To be called ahead of a start, of which there were `pending`.
+  /// Call this before each start. `pending` is what the wheel says then.
   [[nodiscard]] std::shared_ptr<wait> start(wait w, std::size_t pending);
 
   [[nodiscard]] list those(const std::function<bool(const wait&)>& of_interest) const;
 
-  /// A function that cancels these has cancelled `n`. Says if that cannot be.
+  /// A function that cancels these waits says that it cancelled `n`. Returns an error if it did
+  /// not.
   [[nodiscard]] std::string cancelled(const list& waits, std::size_t n);
 
   /// The same for one that cancels the oldest.
   [[nodiscard]] std::string cancelled_one(const list& waits, std::size_t n);
 
-  /// The deadline of these waits, of a watchdog, is another one.
+  /// These waits of a watchdog have a new deadline.
   void put_off(const list& waits, time_point deadline);
 
-  /// The operation of this deadline has ended.
+  /// The operation with this deadline has ended.
   void met_by(wait& deadline);
 
-  /// The executor of these has destroyed them on their way.
+  /// Their executor has destroyed these waits on their way.
   void destroyed(const list& waits);
 
   /// A handler is called. Returns an error if it should not be.
   [[nodiscard]] std::string completed(wait& w, error_code ec);
 
-  /// Says if there are not `n` whose end is not decided.
+  /// Returns an error unless the end of `n` waits is undecided.
   [[nodiscard]] std::string are_pending(std::size_t n) const;
 
-  /// Says which have not ended though all are called that can be, by the other context, too, if
-  /// `everywhere`.
+  /// Called when no handler is ready, in the other context either if `everywhere`. Says which waits
+  /// should have ended by now.
   [[nodiscard]] std::string overlooked(bool everywhere) const;
 
   [[nodiscard]] const time_line& line() const { return line_; }
@@ -129,8 +130,8 @@ public:
   // What the wheel's statistics should be, once nothing is overlooked.
   std::uint64_t accepted = 0;
   std::uint64_t expired = 0;
-  std::uint64_t cancels = 0;  ///< that were counted
-  std::uint64_t aborted = 0;  ///< that ended as cancelled
+  std::uint64_t cancels = 0;  ///< waits that cancelling functions counted
+  std::uint64_t aborted = 0;  ///< waits that ended as cancelled
   std::uint64_t met = 0;
   std::uint64_t rejected = 0;
 

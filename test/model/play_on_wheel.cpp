@@ -1,4 +1,4 @@
-// Plays a script on a timing_wheel, and on a std::multimap beside it.
+// Plays a script on a timing_wheel and on a model of it, a std::multimap.
 #include <asio_wheel/detail/wheel/timing_wheel.hpp>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ using namespace asio_wheel::detail;
 struct entry : wheel_entry {
   explicit entry(int n) : id(n) {}
   int id;
-  std::uint64_t inserted = 0;  ///< counts the insertions; the last one of this entry
+  std::uint64_t inserted = 0;  ///< number of its latest insertion
 };
 
 bool inserted_before(const wheel_entry& a, const wheel_entry& b)
@@ -36,7 +36,7 @@ public:
     (when <= now_ ? overdue_ : filed_).emplace(when <= now_ ? tick{} : when, &e);
   }
 
-  /// The entry that was filed `which`th in order of ticks and is not due; nullptr if there is none.
+  /// The `which`th entry in the order of ticks that is not due; nullptr if there is none.
   [[nodiscard]] entry* pending(std::size_t which) const
   {
     const std::size_t n = filed_.size() + overdue_.size();
@@ -60,7 +60,7 @@ public:
   }
   void erase_due(entry& e) { std::erase(due_, &e); }
 
-  /// Everything, in the order of ticks. A wheel drains slot by slot instead.
+  /// Drains everything in the order of ticks, where a wheel drains slot by slot.
   void drain()
   {
     const auto take = [&](entry* e, tick when) {
@@ -132,7 +132,7 @@ private:
 
   const unsigned slot_bits_;
   std::multimap<tick, entry*> filed_;
-  std::multimap<tick, entry*> overdue_;  // all under tick 0: their order is that of insertion
+  std::multimap<tick, entry*> overdue_;  // all under tick 0, in the order of insertion
   std::deque<entry*> due_;
 
   struct drained_entry {
@@ -167,7 +167,7 @@ private:
   }
 };
 
-/// Mostly small wheels, to reach their corners, and because check() looks at every slot.
+/// Mostly small wheels: their corners are near, and check() looks at every slot.
 wheel_geometry geometry_of(operands o)
 {
   switch (o.take(8)) {
@@ -190,7 +190,7 @@ wheel_geometry geometry_of(operands o)
 }
 
 /// How far a script may go at once. Beyond the last level is the overflow queue, which the wheel
-/// walks whenever its horizon moves.
+/// files anew whenever now reaches the last horizon.
 std::uint64_t limit_of(wheel_geometry g)
 {
   constexpr unsigned beyond = 4;
@@ -256,7 +256,7 @@ private:
 
   void insert(tick when)
   {
-    if (when > never) when = {};  // it was meant to lie before tick 0
+    if (when > never) when = {};  // the script meant a tick before 0
     entries_.push_back(std::make_unique<entry>(next_id_++));
     insert(*entries_.back(), when);
   }
@@ -404,7 +404,7 @@ private:
     expect(memory_.allocations == allocations, "to file again what was popped, it allocated");
   }
 
-  /// The same for one that is not due.
+  /// The same for a wait that is not due.
   void hasten(operands& o)
   {
     const std::size_t allocations = memory_.allocations;
@@ -412,7 +412,7 @@ private:
     expect(memory_.allocations == allocations, "to file again what was erased, it allocated");
   }
 
-  /// Ends a script with a check of the order of everything that is left.
+  /// Ends a script: checks the order of everything that is left.
   void pop_everything()
   {
     while (fault_.empty() && model_.front_due()) pop<&wheel_run::pop_due>(1);

@@ -1,4 +1,4 @@
-// Plays random scripts of operations on the real thing and on a model of it.
+// Plays random scripts of operations on the library and on a model of it.
 #include <boost/test/unit_test.hpp>
 
 #include "model/script.hpp"

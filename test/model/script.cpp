@@ -23,7 +23,7 @@ std::size_t from_environment(const char* name, std::size_t otherwise)
 
 script random_script(std::uint64_t seed)
 {
-  // Short ones leave little behind, long ones get far.
+  // Of different lengths: short scripts leave little pending, long ones get far.
   script words(std::size_t{16} << seed % 4);
   std::mt19937_64 random(seed);
   std::generate(words.begin(), words.end(), std::ref(random));

@@ -1,5 +1,5 @@
-// Scripts of operations: reads and generates them, and finds the shortest one that fails.
-// The fuzzers of test/fuzz and the model checks share this.
+// Scripts of operations: reads and generates them, and shortens one that fails. The fuzzers of
+// test/fuzz and the model checks share this.
 #pragma once
 
 #include <fmt/format.h>
@@ -20,8 +20,8 @@ namespace model {
 using script = std::vector<std::uint64_t>;
 using script_view = std::span<const std::uint64_t>;
 
-/// Plays a script on the real thing and on a model of it. Returns how the two differ; empty if they
-/// do not.
+/// Plays a script on the library and on a model of it. Returns how the two differ; empty if they do
+/// not.
 using player = std::string (*)(script_view);
 
 /// Takes a word apart, from its lowest bit.
@@ -36,7 +36,7 @@ public:
     return value;
   }
 
-  /// From 0 to beyond 2^63, small numbers more often than large ones, many beside a power of two.
+  /// From 0 to beyond 2^63; small numbers more often than large ones, many close to a power of two.
   [[nodiscard]] std::uint64_t magnitude()
   {
     std::uint64_t exponent = take(6);
@@ -51,7 +51,7 @@ private:
   std::uint64_t rest_;
 };
 
-/// Takes off a script's first word, which says on what to play it.
+/// Takes off a script's first word, which holds its settings.
 [[nodiscard]] inline operands take_first(script_view& words)
 {
   if (words.empty()) return operands(0);
@@ -68,13 +68,13 @@ private:
 [[nodiscard]] std::size_t steps_to_take(std::size_t otherwise);
 
 /// Plays random scripts of `steps` words in all. Returns what is wrong with the first that fails,
-/// with its seed and the shortest script that still fails without some words and bytes; empty if
-/// none fails. Calls `before_each` with the seed, because the script may end the process.
+/// its seed, and what is left of it after removing words and bytes as long as it fails; empty if
+/// none fails. Calls `before_each` with the seed, because a script may end the process.
 /// ASIO_WHEEL_MODEL_SEED in the environment is the first seed.
 [[nodiscard]] std::string first_fault(player play, std::size_t steps,
                                       const std::function<void(std::uint64_t)>& before_each);
 
-/// Whether players print to stderr what they do: for the shortest script that fails, and if
+/// Whether players print to stderr what they do: for the shortened script that fails, and always if
 /// ASIO_WHEEL_MODEL_ALOUD is set.
 [[nodiscard]] bool aloud();
 

@@ -19,7 +19,7 @@ service_run::service_run(const service_settings& s)
     wheel_(make_wheel(*context_, s.options)),
     time_(std::in_place, wheel_)
 {
-  // From here on, what is a whole number of ticks away is exact.
+  // From here on, now is the beginning of a tick.
   wheel_.async_wait(1ns, [](error_code) {});
   time_->advance_to_next();
   const duration tick = s.options.tick;
@@ -67,7 +67,7 @@ void service_run::perform(operands& o, script_view& rest)
   if (o.take(2) == 0) throw thrown_by_script{};
 }
 
-/// Whether `what` says anything.
+/// Returns whether `what` means anything.
 bool service_run::start_something(std::uint64_t what, operands& o, script_view& rest)
 {
   if (what < 4) return wait_for(o, rest), true;
@@ -106,7 +106,7 @@ bool service_run::end_something(std::uint64_t what, operands& o)
   }
 }
 
-/// What may not be done from a handler.
+/// Does what a handler must not do.
 void service_run::perform_outside(operands& o)
 {
   switch (o.take(4)) {

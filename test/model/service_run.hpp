@@ -1,9 +1,9 @@
-// Plays a script on a wheel in virtual time, with timers, watchdogs and operations with deadlines,
-// and on a list of pending waits.
+// Plays a script in virtual time on a wheel with timers, watchdogs and operations with deadlines,
+// and on a model, a list of pending waits.
 //
-// The script's own time begins ten years from now. So nothing that is pending becomes due when the
-// clock goes back to the real present, and the model need not know the time there: a script then
-// uses only points in its own time, or in the distant past.
+// The script's own time begins ten years from now. So no pending wait becomes due when the clock
+// goes back to the real present, and the model need not know the time there: in the present, a
+// script uses only time points of its own time, or of the distant past.
 #pragma once
 
 #include <array>
@@ -50,11 +50,11 @@ struct service_settings {
   }
 
   wheel_options options;
-  bool two_threads;  ///< another one starts and cancels waits, too, though never at the same time
-  bool runs_to_end;  ///< or else the context is destroyed with whatever is pending
+  bool two_threads;  ///< a second one also starts and cancels waits, never at the same time
+  bool runs_to_end;  ///< else the context is destroyed with whatever is pending
   bool timers_go_first;
   bool clock_goes_first;
-  int operations_outlive;  ///< how many of the contexts
+  int operations_outlive;  ///< how many of the two contexts
 };
 
 /// Thrown by a handler when a script demands it.
@@ -96,7 +96,7 @@ private:
     void operator()(error_code ec, int n) { run->deliver(*op, ec, n); }
   };
 
-  /// While a function of a context's, or a handler, runs.
+  /// Lives while a context runs a function or a handler.
   class [[nodiscard]] inside {
   public:
     explicit inside(service_run& run) : run_(run)
@@ -135,7 +135,7 @@ private:
     return waits_->line().tick_for(t, wheel_.now());
   }
 
-  // What starts waits, and what they come to: service_run_starts.ipp.
+  // Starts of waits, and their completions: service_run_starts.ipp.
 
   void wait_for(operands& o, script_view& rest);
   void wait_until(operands& o, script_view& rest);
@@ -152,7 +152,7 @@ private:
   static int take_signal(operands& o);
   void take_slot(int signal);
 
-  // What ends them: service_run_cancels.ipp.
+  // Ends of waits: service_run_cancels.ipp.
 
   void cancel(operands& o);
   void cancel_one(operands& o);
@@ -244,7 +244,7 @@ private:
 
   const service_settings settings_;
   std::optional<asio::io_context> context_;
-  std::optional<asio::io_context> other_context_;  ///< of the foreign handlers
+  std::optional<asio::io_context> other_context_;  ///< runs the foreign handlers
   wheel_timer_service& wheel_;
   std::optional<virtual_time> time_;
   std::array<timer, 4> timers_;
@@ -252,15 +252,15 @@ private:
   std::array<std::shared_ptr<limited_run>, 4> operations_;
   std::array<std::optional<asio::cancellation_signal>, 4> signals_;
   std::optional<pending_waits> waits_;
-  std::uint64_t first_tick_ = 0;  ///< of the script's time
-  time_point beginning_;          ///< of that tick
+  std::uint64_t first_tick_ = 0;  ///< first of the script's time
+  time_point beginning_;          ///< when that tick begins
   int operations_started_ = 0;
-  int emitting_ = -1;  ///< a signal
+  int emitting_ = -1;  ///< the signal that is being emitted
   bool on_other_thread_ = false;
-  bool over_ = false;     ///< nothing is played any more
-  int posted_ = 0;        ///< functions, and not called yet
-  int depth_ = 0;         ///< of the context's functions that are running
-  bool calling_ = false;  ///< a function that must not call handlers
+  bool over_ = false;     ///< the script has ended
+  int posted_ = 0;        ///< posted functions that have not been called
+  int depth_ = 0;         ///< how many of the contexts' functions are on the stack
+  bool calling_ = false;  ///< in a function that must not call handlers
   bool settled_ = true;   ///< nothing is due or ready
   std::string fault_;
 };
@@ -289,7 +289,7 @@ void service_run::expect_cancelled(operands& o, const pending_waits::list& waits
   report(waits_->cancelled(waits, count_cancelled(o, f)));
 }
 
-/// Calls a function of the wheel's, which must not call handlers.
+/// Calls a function of the wheel that must not call handlers.
 template <class Function>
 void service_run::call(bool elsewhere, Function f)
 {

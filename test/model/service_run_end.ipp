@@ -1,11 +1,11 @@
-// What must be true when a script, or a context, has come to an end.
+// What must be true when a script or a context has ended.
 #include <utility>
 
 #include "model/service_run.hpp"
 
 namespace model {
 
-/// With what is on its way there. What else would go there keeps it.
+/// Destroys it with the handlers on their way to it. Does nothing if others are still to go there.
 void service_run::destroy_other_context(operands& o)
 {
   settle();
@@ -56,7 +56,7 @@ void service_run::run_to_end()
   settle_everywhere();
   expect_work();
   operands none(0);
-  while (!waits_->live().empty() && fault_.empty()) {  // handlers start others
+  while (!waits_->live().empty() && fault_.empty()) {  // handlers start more waits
     cancel_all(none);
     settle_everywhere();
   }
@@ -68,7 +68,7 @@ void service_run::run_to_end()
 void service_run::expect_stats()
 {
   const wheel_stats stats = wheel_.stats();
-  expect(stats.started == waits_->accepted + 1, "stats().started");  // that of the constructor
+  expect(stats.started == waits_->accepted + 1, "stats().started");  // one in the constructor
   expect(stats.expired == waits_->expired + 1, "stats().expired");
   expect(stats.cancelled == waits_->cancels, "stats().cancelled");
   expect(waits_->live().size() > 0 || waits_->cancels == waits_->aborted,
@@ -77,7 +77,7 @@ void service_run::expect_stats()
   expect(stats.rejected == waits_->rejected, "stats().rejected");
 }
 
-/// run() would return if, and only if, nothing is pending.
+/// Expects that run() would return if, and only if, nothing is pending.
 void service_run::expect_work()
 {
   context_->restart();
@@ -101,7 +101,7 @@ void service_run::destroy()
   for (const auto& w : waits_->live()) expect(w.use_count() == 1, "a handler outlived the context");
 }
 
-/// They call their handlers whatever has become of the wheel.
+/// Expects that operations call their handlers, whatever has become of the wheel.
 void service_run::end_operations_at_end()
 {
   for (const auto& op : operations_) {

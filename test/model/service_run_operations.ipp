@@ -69,7 +69,7 @@ void service_run::initiated(limited_run& op)
   react(op, op.when_initiated, true);
 }
 
-/// By its deadline, if not by a signal that is being emitted.
+/// The signal that is being emitted cancelled it or, if none is, its deadline.
 void service_run::cancelled(limited_run& op, asio::cancellation_type_t type)
 {
   ++op.asked;
@@ -104,7 +104,7 @@ void service_run::fired(limited_run& op)
   }
 }
 
-/// Ends the operation while it is being initiated or cancelled.
+/// Ends the operation during its initiation or cancellation.
 void service_run::react(limited_run& op, reaction how, bool posted)
 {
   op.posted = posted;
@@ -130,7 +130,7 @@ void service_run::end_operation(operands& o)
   end_operation(op, how, take_elsewhere(o));
 }
 
-/// Ends the operation where nothing keeps it from calling its handler.
+/// Ends the operation, which calls its handler at once.
 void service_run::end_operation(limited_run& op, reaction how, bool elsewhere)
 {
   if (op.at != stage::running) return;

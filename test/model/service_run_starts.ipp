@@ -1,4 +1,4 @@
-// How a script starts waits, and what becomes of them.
+// How a script starts waits, and how they complete.
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <utility>
@@ -31,8 +31,7 @@ void service_run::wait_until(time_point t, operands& o, script_view& rest)
 void service_run::wait_on_timer(operands& o, script_view& rest)
 {
   timer& t = pick_timer(o);
-  // An expiry that was past in its tick need not be so any more: the clock may have been set
-  // back.
+  // An expiry that was past need not be so any more: the clock may have gone back.
   if (waits_->line().begin_of(t.tick) < t.expiry && wheel_.now() < t.expiry)
     t.tick = tick_for(t.expiry);
   start({.timer = number_of(t), .deadline = t.expiry, .tick = t.tick}, o, rest,
@@ -52,7 +51,7 @@ void service_run::start(wait w, operands& o, script_view& rest, Initiate initiat
   w.elsewhere = take_elsewhere(o);
   w.body = take_body(o, rest);
   w.signal = take_signal(o);
-  // More than a batch holds, though not out of every handler of such a batch.
+  // Now and then more than a batch holds, but not from handlers: those of a batch would start many.
   const int n = o.take(4) == 0 && depth_ == 0 ? 70 : 1;
   w.foreign = o.take(2) == 0;
   for (int i = 0; i < n; ++i) start_one(w, initiate);
@@ -81,7 +80,7 @@ void service_run::start_one(const wait& what, Initiate initiate)
   expect(wheel_.pending() == before + (w->how != fate::rejected), "pending() after a start");
 }
 
-/// What is in the slot of this signal makes room for something else.
+/// Whatever is in the signal's slot loses it to a new operation.
 void service_run::take_slot(int signal)
 {
   if (signal < 0) return;
@@ -97,7 +96,7 @@ int service_run::take_signal(operands& o)
   return i < 4 ? i : -1;
 }
 
-/// The words that a handler plays follow the one that starts its wait.
+/// The words that a handler plays: they follow the word that starts its wait.
 script_view service_run::take_body(operands& o, script_view& rest)
 {
   std::size_t n = o.take(3);

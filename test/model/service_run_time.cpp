@@ -42,7 +42,7 @@ void service_run::advance_to_next()
   }
 }
 
-/// Waits whose tick would begin after the last time point. The clock looks for them in vain.
+/// Whether there are waits whose tick would begin after the last time point. No advance meets them.
 bool service_run::some_are_beyond_time() const
 {
   const auto beyond = [](const wait& w) {
@@ -51,7 +51,7 @@ bool service_run::some_are_beyond_time() const
   return !waits_->those(beyond).empty();
 }
 
-/// What an advance meets, and is not counted by then, or not at all.
+/// Whether there are waits that an advance meets and does not count, or not yet.
 bool service_run::some_expire_unseen() const
 {
   return !waits_->those([](const wait& w) { return w.foreign || w.watchdog >= 0; }).empty();
@@ -79,7 +79,7 @@ void service_run::run_one_handler_elsewhere()
   }
 }
 
-/// Lets time run, which takes it back to the present, whatever is under way.
+/// Ends virtual time, so that the clock goes back to the present, whatever is under way.
 void service_run::leave_time()
 {
   time_.reset();
@@ -103,7 +103,7 @@ void service_run::perform_at_present(operands& o)
     time_.emplace(wheel_);
 }
 
-/// Goes to the script's own time again.
+/// Returns to the script's own time.
 void service_run::come_back(std::uint64_t tick)
 {
   tell("come back to tick {}", tick);
@@ -120,7 +120,7 @@ void service_run::come_back(std::uint64_t tick)
   settle();
 }
 
-/// Calls all handlers that are ready, the clock standing still, or nearly so.
+/// Calls all handlers that are ready, while the clock stands still, or nearly so.
 void service_run::settle()
 {
   while (fault_.empty()) {

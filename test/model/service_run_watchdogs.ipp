@@ -6,7 +6,7 @@
 
 namespace model {
 
-/// At the real present nobody knows when that is, to the tick.
+/// Does nothing in the real present, where nobody knows the tick of the touch.
 void service_run::touch(operands& o)
 {
   if (at_present()) return;
@@ -81,7 +81,7 @@ pending_waits::list service_run::waits_of(const watchdog& d) const
   return waits_->those([i = number_of(d)](const wait& w) { return w.watchdog == i; });
 }
 
-/// They stay what they are, waits of a watchdog's.
+/// Its waits stay a watchdog's, but no longer this one's.
 void service_run::let_go_of_waits(const watchdog& d)
 {
   for (wait* w : waits_of(d)) w->watchdog = static_cast<int>(watchdogs_.size());

@@ -38,7 +38,7 @@ for argument in "$@"; do
     --asio=boost | --asio=standalone) asio=${argument#--asio=} ;;
     --tests=?*) tests=${argument#--tests=} ;;
     --targets=?*) targets=${argument#--targets=} ;;
-    --all) targets=all tests=. definitions+=(-DCMAKE_UNITY_BUILD=OFF) ;;
+    --all) targets=all tests=. ;;
     -D?*) definitions+=("$argument") ;;
     --root-only) root_only=1 ;;
     --remove) remove=1 ;;
@@ -122,7 +122,6 @@ mkdir -p "$root/src"
 git ls-files -z | tar --null --files-from=- -c | tar -x -C "$root/src"
 
 say "build and test: $compiler, Asio: $asio"
-# Each program as one unit: Asio costs more to parse than all tests together.
 # shellcheck disable=SC2016
 inside bash -c '
   set -e
@@ -132,7 +131,6 @@ inside bash -c '
   shift 4
   cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG="$optimise" \
     -DCMAKE_CXX_COMPILER="$compiler" -DASIO_WHEEL_WARNINGS_AS_ERRORS=ON \
-    -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=0 -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON \
     -DASIO_WHEEL_BUILD_BENCHMARKS=OFF "$@" >build.log 2>&1 || { cat build.log; exit 1; }
   cmake --build build --parallel "$JOBS" --target "${targets[@]}" >>build.log 2>&1 || {
     grep -E "error|warning|FAILED" build.log | head -n 40

@@ -31,7 +31,7 @@ struct alignas(64) account {
   std::atomic<std::uint64_t> completed{0};  ///< the handler was called
   std::atomic<std::uint64_t> destroyed{0};  ///< the handler was destroyed and never called
 
-  // Reads the ends first, so that operations that start meanwhile do no harm.
+  // Reads the ends first: operations that start meanwhile only add to the result.
   [[nodiscard]] std::uint64_t open() const
   {
     const std::uint64_t ended = completed + destroyed;
@@ -41,8 +41,8 @@ struct alignas(64) account {
 
 struct books {
   std::array<account, kind_names.size()> accounts;
-  std::atomic<std::int64_t> handler_bytes{0};  ///< out by counting_allocator
-  std::atomic<std::uint64_t> thrown{0};        ///< by handlers, on purpose
+  std::atomic<std::int64_t> handler_bytes{0};  ///< held through counting_allocator
+  std::atomic<std::uint64_t> thrown{0};        ///< exceptions that handlers threw on purpose
   std::atomic<int> violations{0};
 
   [[nodiscard]] account& of(kind k) { return accounts[static_cast<std::size_t>(k)]; }
@@ -72,7 +72,7 @@ struct books {
 /// A part of an operation's handler that counts its end: called once, or destroyed.
 class ticket {
 public:
-  /// @param earliest  before which the operation must not succeed.
+  /// @param earliest  the operation must not succeed before this.
   ticket(books& b, kind k, wheel_timer_service& wheel, time_point earliest = time_point::min())
     : books_(&b),
       wheel_(&wheel),

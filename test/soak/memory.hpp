@@ -30,7 +30,7 @@ struct memory_use {
   std::size_t allocated = 0;  ///< bytes that malloc gave out
 };
 
-/// Zeros if the system does not say.
+/// Zeroes where the system does not say.
 inline memory_use use_now(double seconds)
 {
   memory_use use;
@@ -48,12 +48,12 @@ inline memory_use use_now(double seconds)
   return use;
 }
 
-/// Readings over a run with a constant population, in which the most memory must be constant, too.
+/// Readings over a run with a constant population, whose peak memory must be constant, too.
 class memory_history {
 public:
   void add(const memory_use& use) { readings_.push_back(use); }
 
-  /// The most of `what` from `from` to `to`, which are parts of the whole run.
+  /// The peak of `what` between `from` and `to`, fractions of the run.
   [[nodiscard]] std::size_t most(std::size_t memory_use::*what, double from, double to) const
   {
     std::size_t result = 0;
@@ -71,7 +71,7 @@ public:
     return !is_sanitized && !readings_.empty() && readings_.back().seconds >= 8;
   }
 
-  // After a quarter of the run everything is warm.
+  // The first quarter of the run warms everything up.
   static constexpr double warm = 0.25;
   static constexpr double middle = 0.625;
 

@@ -1,5 +1,5 @@
-// Uses everything in the library by many threads at once, for as long as you like, and counts what
-// was started and how it ended. See --help.
+// Uses everything in the library from many threads at once, for as long as you like, and counts
+// what was started and how it ended. See --help.
 #include "soak/books.hpp"
 #include "soak/memory.hpp"
 #include "soak/visitor.hpp"
@@ -85,7 +85,7 @@ std::optional<settings> parse(int argc, char** argv)
   return s;
 }
 
-/// A usual one, one that cascades all the time, and one without room for all.
+/// A usual wheel, one that cascades all the time, and one with too little room.
 std::vector<asio_wheel::wheel_options> wheels()
 {
   asio_wheel::wheel_options fine;
@@ -100,7 +100,7 @@ std::vector<asio_wheel::wheel_options> wheels()
   return {{}, fine, limited};
 }
 
-/// Reads the wheels' statistics, and compares them with those before.
+/// Reads the wheels' statistics and compares them with the previous ones.
 class observer {
 public:
   observer(books& b, std::deque<world>& worlds) : books_(b), worlds_(worlds), last_(worlds.size())
@@ -173,7 +173,7 @@ void watch(const settings& s, books& b, std::deque<world>& worlds, memory_histor
   if (interrupted) fmt::print("interrupted\n");
 }
 
-/// Prints the verdict when nothing but the counters is left.
+/// Prints the verdict once only the counters are left.
 void close_books(books& b, const memory_history& memory)
 {
   fmt::print("\n{:>10} {:>13} {:>13} {:>13}\n", "", "started", "completed", "destroyed");

@@ -1,4 +1,4 @@
-// A thread from outside that uses the worlds in every way, at the same time as their own threads.
+// A thread from outside that uses the worlds in every way while their own threads run them.
 #pragma once
 
 #include "soak/world.hpp"
@@ -89,7 +89,7 @@ private:
     w.scheduler.cancel(static_cast<int>(random_() % 128));
   }
 
-  /// Starts timers of its own, and mostly cancels them.
+  /// Starts timers of its own, and cancels most of them.
   void churn()
   {
     for (std::size_t i = 0; i < timers_.size(); ++i) {
@@ -108,7 +108,7 @@ private:
     a.async_wait(recorder(w.open(kind::timer)));
   }
 
-  /// Cancels waits through their slots, which belong to this thread and go before the waits.
+  /// Cancels waits through slots that belong to this thread and go before the waits.
   void emit(world& w)
   {
     std::array<asio::cancellation_signal, 8> signals;

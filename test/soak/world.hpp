@@ -83,8 +83,8 @@ struct session_base {
   world* in;
   random_source random;
 
-  /// If threads touch at the same time, any touch may count, even the one that read the clock
-  /// first. Then nobody can say what is early.
+  /// If several threads touch at the same time, any touch may count, even the one that read the
+  /// clock first. So nobody can say what is early.
   const bool touched_by_visitors;
 };
 
@@ -341,7 +341,7 @@ inline void world::run()
       break;
     } catch (const deliberate&) {
     } catch (const boost::system::system_error& e) {
-      // So a scheduler reports that the wheel had no room for a task.
+      // This is how a scheduler reports that the wheel had no room for a task.
       if (e.code() != asio_wheel::wheel_errc::too_many_pending)
         ledger.violated("run() threw {}", e.what());
     } catch (const std::exception& e) {

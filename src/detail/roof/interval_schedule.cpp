@@ -37,7 +37,7 @@ void interval_schedule::close() noexcept
 {
   const std::lock_guard lock(mutex_);
   closed_ = true;
-  // Past, so that a wait which somebody is about to start does not outlast this one.
+  // In the past, so that a wait which somebody is about to start ends at once.
   set_next(time_point::min());
 }
 
@@ -48,8 +48,8 @@ void interval_schedule::set_next(time_point t) noexcept
   timer_.expires_at(t);
 }
 
-/// For a wait that was filed after all: if something changed since it began, then it may have come
-/// too late to be turned out with the others.
+/// Turns out a wait that was filed late: if the timer changed since it began, it may have missed
+/// being turned out with the others.
 void interval_schedule::turn_out_since(epoch began) noexcept
 {
   const std::lock_guard lock(mutex_);
@@ -74,7 +74,7 @@ std::optional<time_point> interval_schedule::take(error_code& ec, epoch& began)
   ec = {};
   const time_point now = core_->clock().now();
   if (now >= next_) {
-    // What a loop that is not busy may be late by is no reason to change the rhythm.
+    // The rhythm does not change for a lateness that even an idle loop may have.
     const duration slack =
       std::max<duration>(std::chrono::milliseconds{5}, 2 * core_->options().tick);
     taken_ = next_;

@@ -42,7 +42,7 @@ void scheduled_task::move(duration delay) noexcept
   const time_point after = core().clock().deadline_after(delay);
   turn_.store(after, std::memory_order_relaxed);
   moved_ = true;
-  // A wait that is put off finds out about it when its time comes.
+  // A wait that is put off finds that out when its time comes.
   if (!running_ && after < before) hasten();
 }
 

@@ -1,4 +1,4 @@
-// L3 roof: what a touch stores, and the deadline that comes of it.
+// L3 roof: what a touch stores, and the deadline that follows from it.
 #include <asio_wheel/detail/roof/watched_state.hpp>
 
 #include <fmt/chrono.h>
@@ -37,19 +37,19 @@ class watched_state::window final : public under_pressure {
 public:
   window(watched_state& s, duration min) noexcept : min_(min), owner_(&s) {}
 
-  /// From the first to the second the owner is told of rising pressure; it has the window then.
+  /// Between the two the owner, which has the window then, is told of rising pressure.
   void open() noexcept { owner_->core().pressure_on().add(*this); }
   void close() noexcept { owner_->core().pressure_on().remove(*this); }
 
-  void follow() noexcept override { owner_->hasten(); }
+  tick follow() noexcept override { return owner_->bring_forward(); }
 
-  /// To be called while nobody is told of the pressure.
+  /// Call this only while nobody is told of the pressure.
   void set_owner(watched_state& s) noexcept { owner_ = &s; }
 
   [[nodiscard]] duration shortened(duration longest) const noexcept
   {
     const double p = owner_->core().pressure_on().value();
-    if (p == 1) return min();  // by multiplication it might be more than fits
+    if (p == 1) return min();  // the product might not fit
     const double part = p * static_cast<double>((longest - min()).count());
     return std::max(longest - duration{static_cast<duration::rep>(part)}, min());
   }
@@ -87,7 +87,7 @@ watched_state::~watched_state()
 
 void watched_state::end_window() noexcept
 {
-  retire();  // whose deadline would be asked for meanwhile
+  retire();  // first: while it is filed, the wheel asks for the deadline, which needs the window
   if (!window_) return;
   window_->close();
   window_.reset();

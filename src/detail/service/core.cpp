@@ -62,7 +62,8 @@ wheel_core::wheel_core(asio::execution_context& context, const asio::any_io_exec
     clock_(options_.clock, options_.tick),
     homes_(make_homes(*this, options_, clock_)),
     due_(shards_of(homes_)),
-    driver_(native_, context, clock_, [this] { return pass(); })
+    driver_(
+      native_, context, clock_, [this] { return pass(); }, [this] { deliver_found(); })
 {}
 
 wheel_core::~wheel_core() = default;
@@ -167,13 +168,12 @@ wheel_core::outlook wheel_core::advance_shards(tick now) noexcept
       next = h.next_tick();
     }
     all.next = std::min(all.next, next);
-    all.ending |= h.ended_delivery_.is_requested();
   }
   return all;
 }
 
-/// Moves all wheels to the present and posts the delivery of what is due. Returns the next tick to
-/// wake up for; nothing if no wait is filed.
+/// Moves all wheels to the present. Returns the next tick to wake up for; nothing if no wait is
+/// filed. The delivery of what is due follows the pass, in deliver_found().
 std::optional<tick> wheel_core::pass()
 {
   outlook all;
@@ -181,11 +181,13 @@ std::optional<tick> wheel_core::pass()
     const std::lock_guard lock(advance_mutex_);
     all = advance_shards(clock_.tick_floor(clock_.now()));
   }
-  if (all.due != 0 && request_due(all.due)) post_due();
+  if (all.due != 0 && request_due(all.due)) found_due_ = true;
   if (all.next != no_tick) return all.next;
   // A thread that the context does not run may have cancelled a wait and not have posted its
   // delivery yet. Until it has, passes are what keeps the context from running out of work.
-  if (all.ending) driver_.insist();
+  const bool ending = std::any_of(homes_.begin(), homes_.end(),
+                                  [](const auto& h) { return h->ended_delivery_.is_requested(); });
+  if (ending) driver_.insist();
   return std::nullopt;
 }
 
@@ -206,12 +208,20 @@ void wheel_core::post_due() noexcept
   due_delivery_.set_arrived();
 }
 
-void wheel_core::deliver_due()
+/// Behind a pass, at once but for deadlines of operations. Since the timer has completed, an I/O
+/// object may have been destroyed: its aborted operations are queued, and a deadline that came
+/// ahead of them would cancel what is gone.
+void wheel_core::deliver_found()
+{
+  if (found_due_.load(std::memory_order_relaxed) && found_due_.exchange(false)) deliver_due(true);
+}
+
+void wheel_core::deliver_due(bool behind_pass)
 {
   const one_of here(delivering_);
   next_wait next;
   for (int i = 0; i < delivery::length; ++i) {
-    take_due(next, i == 0);
+    take_due(next, i == 0, behind_pass);
     if (next.post) post_due();
     if (next.renewed != no_tick) wake_at(next.renewed);
     if (!next.op) return;
@@ -220,7 +230,7 @@ void wheel_core::deliver_due()
   }
 }
 
-void wheel_core::take_due(next_wait& next, bool first) noexcept
+void wheel_core::take_due(next_wait& next, bool first, bool behind_pass) noexcept
 {
   next.op = nullptr;
   next.post = false;
@@ -236,6 +246,10 @@ void wheel_core::take_due(next_wait& next, bool first) noexcept
     next.at = static_cast<home*>(&due_.next_shard());
     next.taken_up = due_.taken_up();
     const std::lock_guard at(*next.at);
+    if (behind_pass && shard::is_deadline(due_.cell(0))) {
+      next.post = due_delivery_.request();
+      return;
+    }
     next.op = next.at->take(due_.take_cell(), next.taken_up, next.outcome, next.renewed);
   }
   next.more = due_.may_have_more();
@@ -387,12 +401,20 @@ void wheel_core::tell_of_pressure() noexcept
 {
   try {
     post([self = intrusive_ptr<wheel_core>(this)] {
-      if (self->pressure_.tell_some()) self->tell_of_pressure();
+      if (self->tell_some_of_pressure()) self->tell_of_pressure();
     });
   } catch (...) {
-    while (pressure_.tell_some()) {
+    while (tell_some_of_pressure()) {
     }
   }
+}
+
+bool wheel_core::tell_some_of_pressure() noexcept
+{
+  tick when = no_tick;
+  const bool more = pressure_.tell_some(when);
+  wake_at(when);
+  return more;
 }
 
 // All waits at once.

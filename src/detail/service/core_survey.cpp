@@ -29,9 +29,10 @@ std::string demangled(const std::type_info& type)
   return type.name();
 }
 
-// A survey takes the lock of a shard for one piece of its waits after the other. A piece takes some
-// microseconds, as long as those who want the lock meanwhile spin for it, and what is done with the
-// piece afterwards takes as long again: time for them to get it.
+// A survey takes the lock of a shard for one piece of its waits after the other. A piece takes a
+// few microseconds, as long as those who want the lock meanwhile spin for it. Then the survey keeps
+// away for as long as it had the lock, so that one who sleeps for it finds it free at every second
+// look.
 //
 // Every wait that was started before the survey and pends until it has ended is counted once. The
 // walk comes to each at least once: waits move only to where it has yet to come (timing_wheel.hpp),
@@ -42,7 +43,7 @@ std::string demangled(const std::type_info& type)
 // Waits that have left the batch for their handlers' own executors are in nobody's list, and are
 // not found.
 
-constexpr std::size_t at_a_time = 384;
+constexpr std::size_t at_a_time = 64;
 
 struct sighting {
   const std::type_info* handler;
@@ -175,11 +176,12 @@ private:
     bool again = true;
     for (int passes = 0; again && passes < most_passes; ++passes) {
       again = false;
-      int pieces = 0;
       for (wheel_walk way = h.begin_walk(); !way.has_ended();) {
-        again |= add(look(h, surveys[i], way, seen));
-        // For those who wait for the lock on this very processor.
-        if (++pieces % 16 == 0) std::this_thread::yield();
+        const auto begin = clock_type::now();
+        const std::size_t n = look(h, surveys[i], way, seen);
+        const auto end = clock_type::now();
+        again |= add(n);
+        while (clock_type::now() - end < end - begin) std::this_thread::yield();
       }
     }
   }

@@ -19,7 +19,7 @@ void fail_without_wheel()
 }
 
 deadline_wait::deadline_wait(end_fn f, const deadline_filing& where, terms t, bool foreign) noexcept
-  : linked(f, foreign, true),
+  : guarded_wait(f, foreign, true),
     home_(&where.core.local()),
     type_(t.type),
     report_(t.report)
@@ -101,7 +101,7 @@ bool deadline_wait::leave(bool for_good, driver_notice& later) noexcept
         to_tell = &core();
     }
     if (flight_) take_off(*flight_);
-    if (guard_) later.set(std::move(guard_));
+    if (by_.guard) later.set(std::move(by_.guard));
     alone = holders_ == 0;
     if (alone) {
       shard::cut_link(*this);
@@ -163,7 +163,7 @@ wait_outcome deadline_wait::begin_here(time_point taken_up) noexcept
 /// Requires the lock.
 wait_outcome deadline_wait::begin(time_point taken_up, tick& renewed) noexcept
 {
-  if (guard_ && guard_->take_back(*this, renewed)) return wait_outcome::undecided;
+  if (by_.guard && by_.guard->take_back(*this, renewed)) return wait_outcome::undecided;
   const wait_outcome outcome = home_->begin(*this, taken_up, renewed);
   if (outcome == wait_outcome::expired) core().count_ended(1);
   return outcome;
@@ -215,7 +215,7 @@ deadline_wait* deadline_wait::flight::arrive(wait_outcome& outcome) noexcept
   deadline_wait* op = nullptr;
   {
     std::unique_lock lock(*home_);
-    while (passenger_ && passenger_->guard_ && passenger_->sending_) {
+    while (passenger_ && passenger_->by_.guard && passenger_->sending_) {
       // Its guard may take it back: then the operation could end before its sender is done with it.
       lock.unlock();
       std::this_thread::yield();

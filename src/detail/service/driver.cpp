@@ -10,10 +10,10 @@
 namespace asio_wheel::detail {
 
 driver::driver(const native_executor& native, asio::execution_context& context,
-               const wheel_clock& clock, pass_function pass)
+               const wheel_clock& clock, pass_function pass, std::function<void()> behind)
   : clock_(clock),
     make_pass_(std::move(pass)),
-    inner_{native, context},
+    inner_{native, context, std::move(behind)},
     strand_(std::make_unique<strand>(inner_executor(inner_))),
     timer_(std::make_unique<timer>(*strand_))
 {}

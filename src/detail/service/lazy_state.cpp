@@ -1,6 +1,8 @@
 // L2 service: starting waits with a moving deadline, and filing them earlier.
 #include <asio_wheel/detail/service/lazy_state.hpp>
 
+#include <algorithm>
+
 namespace asio_wheel::detail {
 
 void lazy_state::start(lazy_wait_op& op)
@@ -12,8 +14,13 @@ void lazy_state::start(lazy_wait_op& op)
 
 void lazy_state::hasten() noexcept
 {
-  // This object may be gone when the section ends, and so may the waits; the context may not.
   wheel_core& c = core();
+  c.wake_at(bring_forward());
+}
+
+tick lazy_state::bring_forward() noexcept
+{
+  // This object may be gone when the section ends, and so may the waits.
   const intrusive_ptr<operation_guard> g(guard_.load(std::memory_order_acquire));
   tick when;
   {
@@ -22,13 +29,12 @@ void lazy_state::hasten() noexcept
     when = present_tick();
     waits().for_each([&](timer_wait_op& op) { s.at().hasten(op, when); });
   }
-  c.wake_at(when);
-  if (g) g->hasten();
+  return g ? std::min(when, g->hasten()) : when;
 }
 
 intrusive_ptr<operation_guard> lazy_state::make_guard()
 {
-  intrusive_ptr<operation_guard> made(new operation_guard(core(), *this));
+  intrusive_ptr<operation_guard> made(new operation_guard(core(), this));
   operation_guard* other = nullptr;
   if (!guard_.compare_exchange_strong(other, made.get(), std::memory_order_acq_rel)) return other;
   intrusive_ptr_add_ref(made.get());

@@ -1,27 +1,36 @@
 // L2 service: filing and ending the wait that stands for guarded operations.
 #include <asio_wheel/detail/service/operation_guard.hpp>
 
+#include <asio_wheel/detail/service/wait_handler.hpp>
+
+#include <algorithm>
 #include <mutex>
 
 namespace asio_wheel::detail {
 
-operation_guard::operation_guard(wheel_core& c, const moving_deadline& source)
+operation_guard::operation_guard(wheel_core& c, const moving_deadline* source)
   : unlinked(&operation_guard::do_end, false),
     core_(&c),
     home_(c.local()),
-    source_(&source)
+    source_(source)
 {
   set_deadline(*this);
 }
 
 time_point operation_guard::deadline() const noexcept
 {
-  if (!source_) return time_point::min();
-  time_point t;
-  // Whoever brings it forward in between looks at the answer, or is heard here.
-  do answer_ = t = source_->guarded_until();
-  while (source_->guarded_until() < t);
-  return t;
+  time_point earliest = time_point::max();
+  if (closed_ || (guarded_.empty() && !source_)) {
+    earliest = time_point::min();  // the wait is to end, and not to be filed again
+  } else if (source_) {
+    earliest = source_->guarded_until();
+  } else {
+    guarded_.for_each([&](wait_op& op) {
+      earliest = std::min(earliest, static_cast<guarded_wait&>(op).by_.until);
+    });
+  }
+  filed_for_.store(earliest, std::memory_order_relaxed);
+  return earliest;
 }
 
 wait_outcome operation_guard::expire(time_point) noexcept
@@ -29,70 +38,77 @@ wait_outcome operation_guard::expire(time_point) noexcept
   return wait_outcome::expired;
 }
 
-bool operation_guard::is_over() const noexcept
+/// Its wait was filed.
+void operation_guard::set_filed() noexcept
 {
-  const std::lock_guard lock(home_);
-  return deadline() <= core_->clock().now();
+  // One that was refused ends as such, and the operations with it.
+  intrusive_ptr_add_ref(this);
+  filed_ = true;
 }
 
-tick operation_guard::add(section& s, wait_op& deadline) noexcept
+tick operation_guard::add(section& s, guarded_wait& deadline) noexcept
 {
   if (add_next(deadline)) return no_tick;
-  // Without a context or a deadline, the operation goes on unguarded.
-  if (home_.is_closed() || !source_) return no_tick;
+  // Without a context or an owner, the operation goes on unguarded.
+  if (home_.is_closed() || closed_) return no_tick;
+  shard::guard(deadline, guarded_);
   const tick when = core_->clock().tick_for(this->deadline());
+  if (filed_.load(std::memory_order_relaxed)) {
+    home_.settle();
+    home_.hasten(*this, when);
+    return when;
+  }
   try {
     const bool filed = core_->file(s, *this, when);
-    // One that was refused ends as such, and the operations with it.
-    intrusive_ptr_add_ref(this);
-    filed_ = true;
-    shard::guard(deadline, guarded_);
+    set_filed();
     return filed ? when : no_tick;
   } catch (...) {
     // The operation is under way, and without a deadline it might never end.
+    wait_list::erase(deadline);
     s.reject(deadline);
     return no_tick;
   }
 }
 
-bool operation_guard::take_back(wait_op& deadline, tick& renewed) noexcept
+bool operation_guard::take_back(guarded_wait& deadline, tick& renewed) noexcept
 {
-  if (!source_) {
+  if (closed_) {
     if (home_.drop_deadline(deadline)) core_->count_ended(1);
     return true;
   }
   if (home_.is_closed() || !home_.is_to_expire(deadline)) return false;
   const wheel_clock& clock = core_->clock();
-  const time_point until = this->deadline();
+  const time_point until = source_ ? this->deadline() : deadline.by_.until;
   if (until <= clock.now()) return false;
-  if (!filed_.load(std::memory_order_relaxed)) {
-    const tick when = clock.tick_ceil(until);
+  const tick when = clock.tick_ceil(until);
+  if (filed_.load(std::memory_order_relaxed)) {
+    home_.hasten(*this, when);
+    if (until < filed_for_.load(std::memory_order_relaxed))
+      filed_for_.store(until, std::memory_order_relaxed);
+  } else {
     try {
       home_.file(*this, when, home_);
     } catch (...) {
       return false;  // then it expires after all
     }
     core_->count_started(1);
-    intrusive_ptr_add_ref(this);
-    filed_ = true;
-    renewed = when;
+    set_filed();
+    filed_for_.store(until, std::memory_order_relaxed);
   }
+  renewed = when;
   if (home_.drop_deadline(deadline)) core_->count_ended(1);
   shard::guard(deadline, guarded_);
   return true;
 }
 
-void operation_guard::hasten() noexcept
+tick operation_guard::hasten() noexcept
 {
-  tick when;
-  {
-    const section s(home_);
-    if (!filed_.load(std::memory_order_relaxed)) return;
-    home_.settle();
-    when = core_->clock().tick_for(deadline());
-    home_.hasten(*this, when);
-  }
-  core_->wake_at(when);
+  const section s(home_);
+  if (!filed_.load(std::memory_order_relaxed)) return no_tick;
+  home_.settle();
+  const tick when = core_->clock().tick_for(deadline());
+  home_.hasten(*this, when);
+  return when;
 }
 
 /// Takes the wait out of the wheel, unless it has begun. Requires the lock. Whether the wheel's
@@ -127,16 +143,21 @@ void operation_guard::close() noexcept
   intrusive_ptr<operation_guard> of_wheel;
   {
     const std::lock_guard lock(home_);
-    source_ = nullptr;
+    closed_ = true;
     while (wait_op* const op = guarded_.pop_front()) shard::let_go(*op);
     if (take_out()) of_wheel = {this, false};
   }
   if (home_.has_unneeded()) wheel_core::tell_driver(home_);
 }
 
-void operation_guard::do_end(wait_op& base, home&, wait_outcome outcome, time_point)
+void operation_guard::do_end(wait_op& base, home& at, wait_outcome outcome, time_point)
 {
   auto& self = static_cast<operation_guard&>(base);
+  if (outcome == wait_outcome::described) {
+    // The first operation speaks for all.
+    if (wait_op* const op = self.guarded_.front()) return op->end(at, outcome);
+    return describe_handler<operation_guard>(at);
+  }
   const intrusive_ptr<operation_guard> of_wheel(&self, false);
   section s(self.home_);
   self.filed_ = false;

@@ -15,14 +15,15 @@ bool pressure::set(double p) noexcept
   return !std::exchange(telling_, true);
 }
 
-bool pressure::tell_some() noexcept
+bool pressure::tell_some(tick& when) noexcept
 {
+  when = no_tick;
   const std::lock_guard lock(mutex_);
   untold_ = std::min(untold_, count_);
   for (std::size_t n = 0; n != piece && untold_ != 0; ++n, --untold_) {
     under_pressure& next = *followers_.pop_front();
     followers_.push_back(next);
-    next.follow();
+    when = std::min(when, next.follow());
   }
   return telling_ = untold_ != 0;
 }

@@ -89,12 +89,12 @@ void wheel_clock::run() noexcept
 
 time_point wheel_clock::coarse_running_now() const noexcept
 {
-  return std::min(clock_type::now(), coarse_now() + coarse_grain_);
+  return std::min(clock_type::now(), coarse_start_of_delay());
 }
 
-time_point wheel_clock::start_of_delay() const noexcept
+time_point wheel_clock::coarse_start_of_delay() const noexcept
 {
-  return coarse_grain_ != duration{} && !is_stopped() ? coarse_now() + coarse_grain_ : now();
+  return coarse_now() + coarse_grain_;
 }
 
 time_point wheel_clock::early_start_of_delay() noexcept
@@ -103,13 +103,6 @@ time_point wheel_clock::early_start_of_delay() noexcept
   if (clocks.coarse.load(std::memory_order_relaxed) == 0) return clock_type::now();
   if (clocks.precise.load(std::memory_order_relaxed) != 0) return unknown;
   return coarse_now() + clocks.grain.load(std::memory_order_relaxed);
-}
-
-time_point wheel_clock::deadline_after(duration delay, time_point early) const noexcept
-{
-  // A delay that is over at once must not start after now(), as a coarse one does.
-  if (delay <= duration::zero()) return add(now(), delay);
-  return add(early != unknown ? early : start_of_delay(), delay);
 }
 
 void wheel_clock::sleep_towards(time_point deadline) const

@@ -16,10 +16,10 @@ namespace {
 constexpr unsigned word_bits = 64;
 constexpr unsigned tick_bits = 64;
 
-/// Marks an entry in the overdue slot: later than any now, so not due before its advance().
+/// The tick of entries in the overdue slot: later than any now, so the next advance() finds them.
 constexpr tick overdue = no_tick;
 
-/// Ticks for the cascade of a slot, if the level below has room for so many.
+/// Ticks that the cascade of a slot may take, if the level below has room for so many.
 constexpr std::uint64_t longest_lead = 256;
 
 constexpr std::uint64_t all_chunks = std::numeric_limits<std::uint64_t>::max();
@@ -39,7 +39,7 @@ const wheel_geometry& valid(const wheel_geometry& g)
   return g;
 }
 
-/// On entering `c`: asks for the entries of the chunk after it, and for the chunk after that.
+/// On entering `c`: prefetches the entries of the chunk after it, and the chunk after that.
 void prefetch_behind(const chunk& c) noexcept
 {
   const chunk* next = c.next;
@@ -131,7 +131,7 @@ tick timing_wheel::erase(wheel_entry& e) noexcept
   return no_tick;
 }
 
-/// Takes away a chunk whose last live entry, due at `due`, was erased. Returns what erase() does.
+/// Removes a chunk whose last live entry, due at `due`, was erased. Returns what erase() does.
 tick timing_wheel::close_chunk(chunk& c, tick due) noexcept
 {
   const std::uint32_t slot = c.slot;
@@ -197,8 +197,8 @@ tick timing_wheel::first_span(unsigned level) const noexcept
   return bits < tick_bits ? tick{spans << bits} : tick{};
 }
 
-/// When advance() next has something to do about a slot that begins at `first`: it is due, or its
-/// cascade begins or goes on.
+/// When advance() next has something to do for a slot that begins at `first`: it is due, or its
+/// cascade begins or continues.
 tick timing_wheel::turn_of(unsigned level, tick first) const noexcept
 {
   if (level == 0) return first;
@@ -213,7 +213,7 @@ tick timing_wheel::next_tick() const noexcept
   return (occupied_levels_ & 1) != 0 ? std::min(first_span(0), cascade) : cascade;
 }
 
-/// The first tick to which there is a slot to cascade; `never` if there is none.
+/// The first tick at which a slot cascades; `never` if there is none.
 tick timing_wheel::next_cascade() const noexcept
 {
   tick next = slots_[overflow_slot()].empty() ? never : horizon_[levels_];
@@ -236,7 +236,7 @@ void timing_wheel::advance(tick to) noexcept
   const tick before = now_;
   if (size_ != 0) collect(to);
   now_ = to;
-  // Horizons are multiples of a level-1 span at least, so they can move only when now leaves one.
+  // Every horizon is a multiple of a level-1 span, so it can move only when now leaves such a span.
   if ((count(before) ^ count(to)) >> fan_bits_ != 0) raise_horizons();
 }
 
@@ -283,7 +283,7 @@ void timing_wheel::take_overdue() noexcept
   due_.chunks.splice_back(found);
 }
 
-/// Cascades what has its turn, from the coarsest level on: each hands down to those below it.
+/// Cascades the slots whose turn has come, coarsest level first: each hands down to those below it.
 void timing_wheel::cascade_levels() noexcept
 {
   if (now_ == horizon_[levels_]) cascade_overflow();
@@ -303,7 +303,7 @@ void timing_wheel::cascade(unsigned level, tick first) noexcept
   const std::uint32_t slot = slot_of(level, first);
   const std::uint32_t chunks = chunks_in_[slot];
   const std::uint64_t ticks_left = count(first) - count(now_) - lead_of(level - 1);
-  // Less than nothing is left if the slot was filled anew after its time.
+  // Otherwise the slot was filled anew after its time, and `ticks_left` has wrapped around.
   const bool in_time = count(first) - count(now_) > lead_of(level - 1);
   const std::uint64_t piece =
     in_time ? std::max<std::uint64_t>(least_piece_, (chunks + ticks_left - 1) / ticks_left)
@@ -316,10 +316,10 @@ void timing_wheel::cascade(unsigned level, tick first) noexcept
   slots_[slot] = source;
   chunks_in_[slot] = chunks - static_cast<std::uint32_t>(piece);
   mark_occupied(slot);
-  raise_horizons();  // which lowers them: what is newer goes behind the rest
+  raise_horizons();  // which lowers them, so that newer entries go behind the rest
 }
 
-/// The levels are empty by the time that the last horizon is reached.
+/// Files the overflow anew. The levels are empty when now reaches the last horizon.
 void timing_wheel::cascade_overflow() noexcept
 {
   chunk_queue source = detach(overflow_slot());
@@ -328,7 +328,7 @@ void timing_wheel::cascade_overflow() noexcept
 }
 
 /// Files each entry of the first `chunks` of a detached queue in the slot that the horizons name
-/// now. Returns how many these were.
+/// now. Returns how many entries these were.
 std::uint64_t timing_wheel::refile(chunk_queue& source, std::uint64_t chunks) noexcept
 {
   std::uint64_t n = 0;
@@ -349,7 +349,7 @@ std::uint64_t timing_wheel::refile(chunk_queue& source, std::uint64_t chunks) no
   return n;
 }
 
-/// All that is in the levels, the finest first, slot by slot from the earliest on.
+/// Detaches what the levels and the overflow hold: the finest level first, the earliest slot first.
 chunk_queue timing_wheel::detach_levels() noexcept
 {
   chunk_queue all;
@@ -380,7 +380,7 @@ void timing_wheel::rewind(tick to) noexcept
 
 void timing_wheel::drain() noexcept
 {
-  // The first due chunk may end up behind others, where nobody skips what was popped of it.
+  // The first due chunk may end up behind others, where nobody skips its popped cells.
   if (chunk* const c = due_.chunks.head) std::fill_n(c->cells, due_.read, nullptr);
   due_.read = 0;
   drained_.chunks.splice_back(due_.chunks);
@@ -388,8 +388,8 @@ void timing_wheel::drain() noexcept
     drained_.chunks.splice_back(found);
 }
 
-/// Moves each horizon up as far as the level below has slots for, the horizon above allows and
-/// no entry of its own level is overtaken.
+/// Moves each horizon up as far as the level below has slots and the horizon above allows, without
+/// overtaking an entry of its own level.
 void timing_wheel::raise_horizons() noexcept
 {
   tick limit = never;
@@ -434,7 +434,7 @@ void timing_wheel::erase_from(outlet& from, wheel_entry& e) noexcept
   if (--c.live == 0) leave(from, c);
 }
 
-/// Takes away a chunk without any more entries to pop.
+/// Removes a chunk that has no entry left to pop.
 void timing_wheel::leave(outlet& from, chunk& c) noexcept
 {
   if (&c == from.chunks.head) from.read = 0;

@@ -22,8 +22,8 @@ public:
   std::size_t chunks = 0;
   std::size_t entries = 0;
 
-  /// Says what is wrong with the links and counts of `queue`, leaving out the first `read` cells,
-  /// or else the first thing that `wrong` says of an entry in it.
+  /// Says what is wrong with the links and counts of `queue`, or what `wrong` says of an entry in
+  /// it: the first such thing. Skips the first `read` cells.
   template <class Wrong>
   std::string check(const chunk_queue& queue, std::size_t read, Wrong wrong)
   {
@@ -46,7 +46,7 @@ public:
     return queue.tail == prev ? std::string{} : "chunks: wrong tail";
   }
 
-  /// Lets the order of what follows start anew.
+  /// Starts the order anew: what follows has no predecessor among what came before.
   void forget_ticks() { last_of_tick_.clear(); }
 
   /// The entry of the same tick that was asked about before `e`; nullptr if there is none. Ask once
@@ -62,8 +62,8 @@ private:
 
 }  // namespace
 
-/// Whether tick `due` may be in `slot` because the cascade of `named`, where the horizons see it,
-/// has begun.
+/// Whether an entry of tick `due` may be in `slot` because the cascade of `named`, the slot that
+/// the horizons name, has begun.
 bool timing_wheel::is_ahead(tick due, std::uint32_t slot, std::uint32_t named) const noexcept
 {
   const unsigned level = named >> slot_bits_;

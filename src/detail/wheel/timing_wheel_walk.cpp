@@ -9,10 +9,10 @@
 
 namespace asio_wheel::detail {
 
-// Where the walk goes on is a mark in the chunk that it has seen last. A chunk loses the mark when
-// the pool hands it out again, and a chunk in the pool has no live entry. So a chunk with both is
-// where it was, or has left its slot together with those behind it, which are just as good to walk
-// through. Without, the queue is walked again from its head.
+// A walk marks the last chunk it has seen, and continues behind it. A chunk loses the mark when the
+// pool hands it out again, and has no live entry while it is in the pool. So a chunk with a mark
+// and a live entry is where it was, or has left its slot together with the chunks behind it, which
+// are just as good to walk through. Otherwise the walk begins again at the queue's head.
 
 bool timing_wheel::is_next_coarse() const noexcept
 {
@@ -35,7 +35,7 @@ std::size_t timing_wheel::walk(wheel_walk& w, std::span<wheel_entry*> found) noe
 {
   assert(found.size() >= chunk::capacity);
   std::size_t n = 0;
-  std::size_t slots_left = 4096;  // whose memory is a few microseconds' worth
+  std::size_t slots_left = 4096;  // reading so many takes a few microseconds
   for (; !w.has_ended() && slots_left != 0; --w.begin_, --slots_left) {
     const chunk_queue& queue = w.begin_ == 1 ? due_.chunks : slots_[w.begin_ - 2];
     chunk* const seen = std::exchange(w.behind_, nullptr);

@@ -136,6 +136,48 @@ BOOST_AUTO_TEST_CASE(keeps_reads_and_writes_apart)
   BOOST_TEST(c.read.failed(asio::error::timed_out));
 }
 
+BOOST_AUTO_TEST_CASE(shares_one_wait_among_its_operations)
+{
+  connection c;
+  std::vector<char> much(1 << 22);
+  c.stream.socket().non_blocking(true);
+  for (error_code ec; !ec;) c.stream.write_some(asio::buffer(much), ec);
+  c.stream.set_limits({.read_idle = 500ms, .write_stall = 100ms});
+  c.stream.async_read_some(asio::buffer(c.room), c.read.recorder());
+  c.stream.async_write_some(asio::buffer(much), c.written.recorder());
+  BOOST_TEST(c.wheel.pending() == 1U);
+  c.time.advance(100ms);  // the write is started later and ends earlier
+  BOOST_TEST(c.written.failed(asio::error::timed_out));
+  BOOST_TEST(c.read.pending());
+  BOOST_TEST(c.wheel.pending() == 1U);
+  c.time.advance(400ms);
+  BOOST_TEST(c.read.failed(asio::error::timed_out));
+  BOOST_TEST(c.wheel.pending() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(wakes_up_for_no_operation_that_has_ended)
+{
+  connection c;
+  c.stream.expires_after(10ms);
+  c.stream.async_read_some(asio::buffer(c.room), c.read.recorder());
+  c.stream.expires_after(10s);
+  support::result other;
+  char byte = 'x';
+  std::vector<char> much(1 << 22);
+  c.stream.socket().non_blocking(true);
+  for (error_code ec; !ec;) c.stream.write_some(asio::buffer(much), ec);
+  c.stream.async_write_some(asio::buffer(much), other.recorder());
+  asio::write(c.peer, asio::buffer(&byte, 1));
+  c.run_ready();
+  BOOST_TEST(c.read.succeeded(1));
+  const auto before = c.wheel.stats().wakeups;
+  c.time.advance(9s);
+  BOOST_TEST(other.pending());
+  BOOST_TEST(c.wheel.stats().wakeups - before <= 10U);  // at 10 ms, and where it cascades
+  c.time.advance(1s);
+  BOOST_TEST(other.failed(asio::error::timed_out));
+}
+
 BOOST_AUTO_TEST_CASE(takes_an_earlier_expiry_for_the_next_operation)
 {
   connection c;
@@ -223,6 +265,39 @@ BOOST_AUTO_TEST_CASE(moves_with_its_deadlines)
   auto socket = third.release_socket();
   BOOST_TEST(socket.is_open());
   BOOST_TEST(!third.socket().is_open());
+}
+
+BOOST_AUTO_TEST_CASE(has_no_limits_when_it_was_moved_from)
+{
+  connection c;
+  c.stream.set_limits({.read_idle = 10ms});
+  const local_stream second(std::move(c.stream));
+  c.stream.socket() = asio::local::stream_protocol::socket(c.context);
+  asio::local::stream_protocol::socket peer(c.context);
+  asio::local::connect_pair(c.stream.socket(), peer);
+  c.stream.async_read_some(asio::buffer(c.room), c.read.recorder());
+  c.time.advance(1s);
+  BOOST_TEST(c.read.pending());
+  asio::write(peer, asio::buffer("abc", 3));
+  c.run_ready();
+  BOOST_TEST(c.read.succeeded(3));
+}
+
+BOOST_AUTO_TEST_CASE(is_taken_over_by_a_stream_of_another_executor)
+{
+  support::wheel_in_virtual_time v;
+  tcp::acceptor acceptor(v.context, {asio::ip::address_v4::loopback(), 0});
+  tcp_stream plain(v.context);
+  plain.connect(acceptor.local_endpoint());
+  const tcp::socket peer = acceptor.accept();
+  plain.expires_after(10ms);
+  // As Beast's clients do.
+  auto s = asio::use_awaitable.as_default_on(std::move(plain));
+  support::result read;
+  std::array<char, 64> room{};
+  s.async_read_some(asio::buffer(room), read.recorder());
+  v.time.advance(10ms);
+  BOOST_TEST(read.failed(asio::error::timed_out));
 }
 
 BOOST_AUTO_TEST_CASE(ends_its_operations_when_it_is_destroyed_or_closed)

@@ -44,7 +44,7 @@ struct context_in_virtual_time : context_with_wheel {
 };
 
 /// Starts a wait of `period` again and again, and counts how often it expired.
-struct beat {
+struct ticking {
   wheel_timer_service& wheel;
   duration period;
   std::uint64_t& count;
@@ -234,7 +234,7 @@ BOOST_AUTO_TEST_CASE(includes_what_handlers_start)
 {
   context_in_virtual_time c;
   std::uint64_t beats = 0;
-  c.wheel.async_wait(1s, beat{c.wheel, 1s, beats});
+  c.wheel.async_wait(1s, ticking{c.wheel, 1s, beats});
   c.time.advance(1ms);  // beyond the tick that the first wait may be rounded up to
   c.time.advance(60s);
   BOOST_TEST(beats == 60U);
@@ -431,7 +431,7 @@ BOOST_AUTO_TEST_CASE(by_a_day_takes_no_time_to_speak_of)
   for (std::uint64_t i = 0; i < connections; ++i) {
     const auto phase = std::chrono::milliseconds{i * 7 % 1000};
     c.wheel.async_wait(phase, [&](error_code) {
-      c.wheel.async_wait(30s, beat{c.wheel, 30s, beats});
+      c.wheel.async_wait(30s, ticking{c.wheel, 30s, beats});
     });
   }
   c.time.advance(24h);
@@ -510,7 +510,7 @@ BOOST_AUTO_TEST_CASE(a_wheel_in_a_pool)
   // Whatever the pool's thread had to do before this function, it has done when that is over.
   virtual_time time(wheel, [&] { asio::post(pool, asio::use_future).get(); });
   std::uint64_t beats = 0;
-  for (int i = 0; i < 100; ++i) wheel.async_wait(1s, beat{wheel, 1s, beats});
+  for (int i = 0; i < 100; ++i) wheel.async_wait(1s, ticking{wheel, 1s, beats});
   time.advance(1ms);
   time.advance(100s);
   BOOST_TEST(beats == 10'000U);

@@ -198,6 +198,30 @@ BOOST_AUTO_TEST_CASE(names_the_handler_of_an_operation_with_a_deadline)
   BOOST_TEST(row.count == 1U);
 }
 
+BOOST_AUTO_TEST_CASE(has_one_wait_for_all_that_a_watchdog_guards)
+{
+  support::operation_on_wheel c;
+  support::manual_operation second(c.context.get_executor());
+  wheel_watchdog dog(c.wheel, 1h);
+  c.operation.async_run(dog.guard(shop::answer_came{}));
+  second.async_run(dog.guard([&](boost::system::error_code, std::size_t) {
+    // The wait is still there, for the next operation.
+    BOOST_TEST(count_of_all(c.wheel) == c.wheel.pending());
+  }));
+  for (int i = 0; i < 2; ++i) {
+    BOOST_TEST(row_of(c.wheel, "shop::answer_came").count == 1U);
+    BOOST_TEST(count_of_all(c.wheel) == c.wheel.pending());
+  }
+  c.operation.complete({});
+  c.context.poll();
+  BOOST_TEST(count_of(c.wheel, "answer_came") == 0U);
+  BOOST_TEST(count_of_all(c.wheel) == 1U);
+  second.complete({});
+  c.context.restart();
+  c.context.poll();
+  BOOST_TEST(count_of_all(c.wheel) == 0U);
+}
+
 BOOST_AUTO_TEST_CASE(names_the_handler_behind_an_executor)
 {
   context_with_wheel c;

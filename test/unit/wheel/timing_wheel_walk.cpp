@@ -17,7 +17,7 @@ namespace {
 using namespace asio_wheel::detail;
 
 /// Two levels of eight slots: corners that a large wheel hides.
-constexpr wheel_geometry small{.slot_bits = 3, .fan_bits = 3, .levels = 2};
+constexpr wheel_geometry two_levels{.slot_bits = 3, .fan_bits = 3, .levels = 2};
 
 /// Walks to the end, a chunk at a time. Calls `between()` after each piece.
 template <class Between>
@@ -41,7 +41,7 @@ BOOST_AUTO_TEST_SUITE(timing_wheel_walk)
 
 BOOST_AUTO_TEST_CASE(meets_each_entry_once_if_nothing_changes)
 {
-  timing_wheel wheel(small);
+  timing_wheel wheel(two_levels);
   std::array<wheel_entry, 300> entries;
   for (std::size_t i = 0; i < entries.size(); ++i)
     wheel.insert(entries[i], i % 50 == 0 ? never : tick{i % 100});  // overdue to overflow
@@ -58,7 +58,7 @@ BOOST_AUTO_TEST_CASE(misses_none_that_stays_whatever_happens_between_two_pieces)
   for (unsigned seed = 1; seed <= 300; ++seed) {
     std::mt19937 random(seed);
     const auto below = [&random](unsigned n) { return static_cast<unsigned>(random() % n); };
-    timing_wheel wheel(small);
+    timing_wheel wheel(two_levels);
     std::vector<std::unique_ptr<wheel_entry>> entries;
     std::set<wheel_entry*> filed;
     std::set<const wheel_entry*> staying;
@@ -101,7 +101,7 @@ BOOST_AUTO_TEST_CASE(misses_none_that_stays_whatever_happens_between_two_pieces)
 
 BOOST_AUTO_TEST_CASE(of_the_next_slot_meets_that_one_alone)
 {
-  timing_wheel wheel(small);
+  timing_wheel wheel(two_levels);
   std::array<wheel_entry, 60> entries;
   for (std::size_t i = 0; i < entries.size(); ++i) wheel.insert(entries[i], tick{16 + i % 20});
   BOOST_REQUIRE(wheel.is_next_coarse());

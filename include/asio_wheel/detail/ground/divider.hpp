@@ -27,8 +27,8 @@ namespace asio_wheel::detail {
 #endif
 }
 
-/// Divides by multiplying with a reciprocal. A division of 64 bits takes a processor up to ninety
-/// cycles, and each start of a wait needs one.
+/// Divides by multiplying with the reciprocal. Each start of a wait needs a division, and one of 64
+/// bits takes a processor up to ninety cycles.
 class divider {
 public:
   struct result {
@@ -48,8 +48,8 @@ public:
   [[nodiscard]] constexpr result divide(std::uint64_t n) const noexcept
   {
     assert(n >> 63 == 0);
-    // The reciprocal is too small by at most (1 + 1/divisor) / 2^64. So the quotient is too small
-    // by less than 1 before it is rounded down.
+    // The reciprocal is too small by at most (1 + 1/divisor) / 2^64, so the quotient by less than 1
+    // before it is rounded down.
     const std::uint64_t quotient = multiply_high(n, reciprocal_);
     const std::uint64_t remainder = n - quotient * divisor_;
     return remainder < divisor_ ? result{quotient, remainder}

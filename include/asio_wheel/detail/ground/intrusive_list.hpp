@@ -9,11 +9,11 @@ struct list_link {
   list_link* prev = nullptr;
 };
 
-/// A circular list, with the list itself between the last object and the first. So an object can be
-/// erased without knowing its list.
+/// A circular list. The list itself stands between the last object and the first, so an object can
+/// be erased without knowing its list.
 ///
 /// `Node::link_of(node)` and `Node::of_link(link)` convert between an object and its link. The list
-/// owns nothing. Every function but for_each() is O(1), and none throws.
+/// owns nothing. All functions are O(1) except for_each(), and none throws.
 template <class Node>
 class intrusive_list {
 public:
@@ -48,7 +48,7 @@ public:
 
   /// Calls `f(node)` for each object. `f` must not remove any.
   template <class Function>
-  void for_each(Function f)
+  void for_each(Function f) const
   {
     for (list_link* link = end_.next; link != &end_; link = link->next) f(Node::of_link(*link));
   }

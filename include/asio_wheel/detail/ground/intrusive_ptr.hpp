@@ -7,11 +7,12 @@
 
 namespace asio_wheel::detail {
 
-/// Base of `T`, which is deleted with its last owner. Not virtual: no pointer to a base owns.
+/// Base of a `T` that its last owner deletes. The destructor is not virtual: only pointers to `T`
+/// own.
 ///
-/// Owners are counted by `intrusive_ptr`, or by hand, with the two functions below, where a raw
-/// pointer owns. To gain an owner is relaxed: who adds one has one. To lose one releases what the
-/// owner did, and the last acquires what all did before it deletes the object.
+/// `intrusive_ptr` counts owners. Code that owns through a raw pointer counts with the two
+/// functions below. Adding an owner is relaxed, because whoever adds one is an owner. Removing one
+/// releases what that owner did; the last one acquires what all did, and deletes the object.
 template <class T>
 class intrusive_ref_counter {
 public:
@@ -42,7 +43,7 @@ public:
   intrusive_ptr() noexcept = default;
   intrusive_ptr(std::nullptr_t) noexcept {}
 
-  /// Becomes an owner, or takes the place of one that was added by hand.
+  /// Adds an owner; without `add_ref`, takes the place of one that was added by hand.
   intrusive_ptr(T* p, bool add_ref = true) noexcept : p_(p)
   {
     if (p_ && add_ref) intrusive_ptr_add_ref(p_);
@@ -60,6 +61,9 @@ public:
   }
 
   void swap(intrusive_ptr& other) noexcept { std::swap(p_, other.p_); }
+
+  /// Owns nothing any more: the caller does.
+  [[nodiscard]] T* release() noexcept { return std::exchange(p_, nullptr); }
 
   [[nodiscard]] T* get() const noexcept { return p_; }
   [[nodiscard]] T& operator*() const noexcept { return *p_; }

@@ -4,8 +4,8 @@
 namespace asio_wheel::detail {
 
 /// A hint that `*p` is about to be read and written. Never faults, whatever `p` is; does nothing
-/// where the compiler has no such hint. An object: Boost's containers call a prefetch() of their
-/// own, and would find a function for elements of ours, too.
+/// where the compiler has no such hint. It is an object because Boost's containers call their own
+/// prefetch() unqualified, and for elements of ours would find a function as well.
 inline constexpr auto prefetch = []([[maybe_unused]] const void* p) noexcept {
 #if defined(__GNUC__)
   __builtin_prefetch(p, 1);

@@ -1,4 +1,4 @@
-// L0 ground: what a compiler has to be able to do. Every public header includes this one first.
+// L0 ground: what the compiler must support. Every public header includes this one first.
 #pragma once
 
 #if defined(_MSVC_LANG) ? _MSVC_LANG < 202002L : __cplusplus < 202002L
@@ -9,7 +9,7 @@
 #define ASIO_WHEEL_STOP
 #endif
 
-// A header that is not there ends the compilation; #error alone goes on to hundreds of errors.
+// A missing header ends the compilation. #error alone lets it go on to hundreds of errors.
 #if defined(ASIO_WHEEL_STOP)
 #include <asio_wheel_stop>
 #endif

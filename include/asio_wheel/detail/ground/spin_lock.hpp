@@ -1,4 +1,4 @@
-// L0 ground: the lock for critical sections of some tens of nanoseconds.
+// L0 ground: a lock for critical sections of tens of nanoseconds.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +18,8 @@ namespace asio_wheel::detail {
 ///
 /// An owner that lost its processor gets it back, whatever the priorities. A waiting thread first
 /// spins, which is enough if the owner runs. Then it yields, which is enough if the owner has the
-/// same priority. Then it sleeps between looks, so that the owner runs even if the waiting thread
-/// is of a real-time class. A waiting thread notices the release at the latest when its sleep ends.
+/// same priority. Then it sleeps between looks, so the owner runs even if the waiting thread has a
+/// real-time priority. It notices the release when its sleep ends, at the latest.
 class spin_lock {
 public:
   static constexpr std::chrono::microseconds shortest_sleep{50};

@@ -20,7 +20,7 @@ enum class tick : std::uint64_t {};
 /// The tick of a wait that never expires.
 inline constexpr tick never{std::numeric_limits<std::uint64_t>::max() - 1};
 
-/// No tick at all, and above all others: an empty std::optional that fits in a register.
+/// No tick; compares greater than all others. An empty std::optional that fits in a register.
 inline constexpr tick no_tick{count(never) + 1};
 
 /// Adds without wrapping: a sum beyond the last tick is `never`.

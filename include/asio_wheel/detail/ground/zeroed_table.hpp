@@ -1,4 +1,4 @@
-// L0 ground: an array of zeroes that takes memory where it is used.
+// L0 ground: an array of zeroes that takes memory only where it is touched.
 #pragma once
 
 #include <asio_wheel/detail/ground/export.hpp>
@@ -8,13 +8,12 @@
 
 namespace asio_wheel::detail {
 
-/// Pages of zeroes from the system, which come into being as they are touched. Throws
-/// std::bad_alloc.
+/// Pages of zeroes from the system, which take memory once they are touched. Throws std::bad_alloc.
 [[nodiscard]] void* map_zeroes(std::size_t bytes);
 void unmap_zeroes(void* p, std::size_t bytes) noexcept;
 
-/// A fixed number of `T`s, all zero at first. Most of a large table is never touched, and then
-/// takes no memory.
+/// A fixed number of `T`s, all zero at first. What is never touched, most of a large table, takes
+/// no memory.
 template <class T>
 class zeroed_table {
 public:

@@ -16,7 +16,8 @@
 
 namespace asio_wheel::detail {
 
-/// `State`, which is a lazy_state, on an executor: what can be done with any such object.
+/// What wheel_watchdog and heartbeat have in common: a `State`, derived from lazy_state, on an
+/// executor.
 template <class State, class Executor>
 class alive_object {
 public:
@@ -28,60 +29,63 @@ public:
     return executor_.get(state_.core().executor());
   }
 
-  /// Ends all pending operations with operation_aborted. Returns how many. Guarded operations are
-  /// not among them, and go on. Thread-safe.
+  /// Ends all pending operations with operation_aborted. Returns how many. Leaves guarded
+  /// operations alone. Thread-safe.
   std::size_t cancel() noexcept { return state_.cancel(); }
 
-  /// Ties an operation to this object: if the time comes while the operation runs, it is cancelled
-  /// and completes with asio::error::timed_out. For a watchdog, that is when it expires; for a
-  /// heartbeat, when its peer is lost.
+  /// Ties an operation to this object. If the watchdog expires, or the heartbeat's peer is lost,
+  /// while the operation runs, the operation is cancelled and completes with
+  /// asio::error::timed_out.
   ///
   ///     co_await async_read(socket, buffer, dog.guard());
   ///     async_write(socket, buffer, dog.guard([](error_code ec, std::size_t n) {}));
   ///     socket.async_read_some(buffer, asio::deferred) | dog.guard();
   ///
-  /// Any number of operations may be guarded at a time, and a sign of life puts all of them off. To
-  /// start or end one files nothing in the wheel: all of them share one wait, which is there while
-  /// they run. The handler refers to nothing but its own: operations, watchdog and contexts may go
-  /// in any order.
+  /// Any number of operations may be guarded at a time, and a sign of life puts all of them off.
+  /// Starting or ending one files nothing in the wheel: all share one wait, which lasts while they
+  /// run. Operations, watchdog and contexts may go in any order.
   ///
   /// An operation that completes first, or in spite of the cancellation, keeps its result. One that
-  /// is started when the time is over is cancelled at once, as if posted. With a move, the guarded
-  /// operations go along. When this object is destroyed or assigned to, they go on, and nobody
-  /// cancels them any more: so a session may be destroyed with its socket and its watchdog, in any
-  /// order. While the watchdog is there, a socket has to stay where it is until its operations have
-  /// completed, as with all of Asio's per-operation cancellation; to close it ends them.
+  /// starts after the time has passed is cancelled at once, as if posted. A move takes the guarded
+  /// operations along. When this object is destroyed or assigned to, they go on and nobody cancels
+  /// them any more, so a session may destroy its socket and its watchdog in any order. While the
+  /// watchdog exists, a socket must stay where it is until its operations have completed, as with
+  /// all of Asio's per-operation cancellation. Closing the socket ends them.
   ///
-  /// `guard([type] [, token])`
+  /// Without a token, this is a partial one: the operation gets its executor's default token, or
+  /// asio::deferred.
   ///
-  /// @param type   of the cancellation; `terminal` by default. Not all operations support all.
-  /// @param token  any completion token; by default the one of the operation's executor, or
-  ///               asio::deferred. May have a guard or a deadline itself.
-  /// Signature: the operation's, which must have an error_code first; others do not compile.
-  /// Errors: the operation's, but for operation_aborted, which becomes timed_out if this cut it
+  /// @param type  of the cancellation. Not all operations support all types.
+  /// Signature: the operation's. It must begin with an error_code or a std::exception_ptr; others
+  ///   do not compile.
+  /// Errors: the operation's. An operation_aborted becomes timed_out if the guard cut the operation
   ///   short, or wheel_errc::too_many_pending if the wheel refused the wait. wheel.cancel_all()
-  ///   cancels guarded operations, too, with operation_aborted.
+  ///   also cancels guarded operations, with operation_aborted.
   /// Executor: the handler runs where the operation calls it. The cancellation is dispatched to the
   ///   handler's associated executor, or else to the operation's, or the wheel's.
-  /// Cancellation: what comes by the handler's slot is passed on unchanged.
-  /// Thread safety: guard() as touch(); the operation as ever.
-  /// Exceptions: std::bad_alloc from guard(); the initiation throws that, too, and what the
-  ///   operation's throws. Nothing is started then.
+  /// Cancellation: a signal through the handler's slot is passed on unchanged.
+  /// Thread safety: guard() like touch(); the operation as without a guard.
+  /// Exceptions: std::bad_alloc from guard() and from the initiation, which also throws what the
+  ///   operation's initiation throws. Then nothing has started.
   [[nodiscard]] auto guard(asio::cancellation_type type = asio::cancellation_type::terminal)
   {
-    return partial_guard_token{{state_.guard(), type, nullptr}};
+    return partial_guard_token{{{state_.guard()}, type, nullptr}};
   }
+  /// The same with a token. Its cancellation is terminal.
+  ///
+  /// @param token  any completion token; may have a guard or a deadline itself.
   template <class Token>
     requires(!std::convertible_to<Token, asio::cancellation_type>)
   [[nodiscard]] auto guard(Token&& token)
   {
     return guard(asio::cancellation_type::terminal, std::forward<Token>(token));
   }
+  /// The same with a type of cancellation and a token.
   template <class Token>
   [[nodiscard]] auto guard(asio::cancellation_type type, Token&& token)
   {
     return guard_token<std::decay_t<Token>>{std::forward<Token>(token),
-                                            {state_.guard(), type, nullptr}};
+                                            {{state_.guard()}, type, nullptr}};
   }
 
   /// @cond
@@ -92,7 +96,7 @@ protected:
       executor_(place.executor, state_.core().executor())
   {}
 
-  // Copies the executor: an object that was moved from can still be used.
+  // Copies the executor, so that a moved-from object can still be used.
   alive_object(alive_object&& other) noexcept
     : state_(std::move(other.state_)),
       executor_(other.executor_)
@@ -112,9 +116,9 @@ protected:
   /// @endcond
 
 private:
-  using partial_guard_token = partial_deadline_token<guard_ptr, deadline_report::timed_out>;
+  using partial_guard_token = partial_deadline_token<guarded_by, deadline_report::timed_out>;
   template <class Token>
-  using guard_token = deadline_token<Token, guard_ptr, deadline_report::timed_out>;
+  using guard_token = deadline_token<Token, guarded_by, deadline_report::timed_out>;
 
   timer_executor<Executor> executor_;
 };

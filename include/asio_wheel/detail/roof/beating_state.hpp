@@ -1,4 +1,4 @@
-// L3 roof: what a heartbeat consists of, but for its executor.
+// L3 roof: a heartbeat without its executor.
 #pragma once
 
 #include <asio_wheel/detail/ground/export.hpp>
@@ -10,8 +10,8 @@
 
 namespace asio_wheel::detail {
 
-/// The waits of a `basic_heartbeat`, and what their deadline is made of. A wait that is to report
-/// peer_lost ends with timed_out.
+/// The waits of a `basic_heartbeat`, and the times from which their deadline follows. A wait ends
+/// with timed_out to report peer_lost.
 class ASIO_WHEEL_EXPORT beating_state final : public lazy_state {
 public:
   beating_state(wheel_core& c, const heartbeat_options& options);

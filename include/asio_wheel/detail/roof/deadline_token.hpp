@@ -1,4 +1,4 @@
-// L3 roof: what cancel_after and timeout_after have in common: tokens that add a deadline.
+// L3 roof: tokens that add a deadline, shared by cancel_after, timeout_after and guard.
 #pragma once
 
 #include <asio_wheel/asio.hpp>
@@ -22,18 +22,18 @@ template <class Time>
 struct deadline_terms {
   Time when;
   asio::cancellation_type_t type;
-  wheel_timer_service* wheel;  ///< null: that of the operation's executor
+  wheel_timer_service* wheel;  ///< null: the wheel of the operation's executor
 };
 
-/// A completion token with a deadline for the operation it is given to.
+/// A completion token that gives its operation a deadline.
 template <class Token, class Time, deadline_report Report>
 struct deadline_token {
   Token token;
   deadline_terms<Time> terms;
 };
 
-/// The same with the operation's own default token. Called with a token, it adds the deadline to
-/// that one.
+/// The same with the operation's default token. Called with a token, it adds the deadline to that
+/// one.
 template <class Time, deadline_report Report>
 struct partial_deadline_token {
   deadline_terms<Time> terms;
@@ -52,15 +52,14 @@ inline constexpr bool is_deadline_token<deadline_token<Token, Time, Report>> = t
 template <class Time, deadline_report Report>
 inline constexpr bool is_deadline_token<partial_deadline_token<Time, Report>> = true;
 
-/// A function that takes a completion token. Asio's deferred operations have an operator of
-/// their own.
+/// A function that takes a completion token. Not Asio's deferred operations, which have an operator
+/// of their own.
 template <class Operation, class Token>
 concept operation_to_pipe = is_deadline_token<std::remove_cvref_t<Token>> &&
                             !asio::is_deferred<std::remove_cvref_t<Operation>>::value &&
                             std::invocable<Operation, Token>;
 
-/// Starts an operation with a deadline, or makes one with a deadline if that is what the token
-/// asks for: `operation | cancel_after(5s)`.
+/// Starts an operation with a deadline, or makes a deferred one: `operation | cancel_after(5s)`.
 template <class Operation, class Token>
   requires operation_to_pipe<Operation, Token>
 auto operator|(Operation&& operation, Token&& token)
@@ -68,8 +67,8 @@ auto operator|(Operation&& operation, Token&& token)
   return std::forward<Operation>(operation)(std::forward<Token>(token));
 }
 
-/// The type of cancel_after and its kin: functions of a time, with or without a wheel before it,
-/// a type of cancellation and a token behind it. As an object it is not mixed up with Asio's
+/// The type of cancel_after and its kin. Called with a time; with or without a wheel before it, and
+/// a type of cancellation and a token after it. Being an object, it cannot be confused with Asio's
 /// functions of the same name.
 template <class Time, deadline_report Report>
 class deadline_adapter {
@@ -165,10 +164,10 @@ private:
     operation& op =
       operation::make(std::forward<Handler>(handler), fallback, where, terms.type, Report);
     try {
-      // Gone by the time of the catch, so that the operation is known not to go on.
+      // The handler is gone before the catch, so the operation knows that it will not go on.
       std::forward<I>(i)(deadline_handler<operation>(op), std::forward<Args>(args)...);
     } catch (...) {
-      op.initiated(where);
+      op.not_initiated();
       throw;
     }
     op.initiated(where);
@@ -177,8 +176,8 @@ private:
   template <class When, class Handler>
   [[nodiscard]] auto filing(When&& when, [[maybe_unused]] const Handler& handler) const
   {
-    if constexpr (std::is_same_v<Time, guard_ptr>) {
-      operation_guard& guard = *when;
+    if constexpr (std::is_same_v<Time, guarded_by>) {
+      operation_guard& guard = *when.guard;
       return guard_filing{std::forward<When>(when), guard};
     } else {
       wheel_core& c = detail::core_of(wheel_for(handler));
@@ -214,7 +213,7 @@ struct token_of_partial<Executor, R(std::exception_ptr, Value)> {
 };
 #endif
 
-/// `Token`, as constant and as movable as the token of type `Raw` that it is in.
+/// `Token`, as constant and as movable as the `Raw` token that holds it.
 template <class Token, class Raw>
 using inner_token =
   std::conditional_t<std::is_const_v<std::remove_reference_t<Raw>>, const Token,
@@ -241,8 +240,8 @@ struct asio_wheel::asio::async_result<asio_wheel::detail::deadline_token<Token, 
       std::declval<initiation<Initiation>>(), token.token, std::forward<Args>(args)...))
   {
     return async_initiate<asio_wheel::detail::inner_token<Token, Raw>, Signatures...>(
-      initiation<Initiation>{{std::forward<Initiation>(i)}, token.terms}, token.token,
-      std::forward<Args>(args)...);
+      initiation<Initiation>{{std::forward<Initiation>(i)}, std::forward<Raw>(token).terms},
+      token.token, std::forward<Args>(args)...);
   }
 };
 

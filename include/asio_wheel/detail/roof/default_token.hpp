@@ -1,4 +1,4 @@
-// L3 roof: the completion token of an operation that is given none.
+// L3 roof: the completion token of an operation that gets none.
 #pragma once
 
 #include <asio_wheel/asio.hpp>
@@ -7,7 +7,7 @@
 
 namespace asio_wheel::detail {
 
-/// The completion token that `Executor` asks for, or asio::deferred if it has no opinion.
+/// The default completion token of `Executor`, or asio::deferred if it has none.
 template <class Executor>
 using default_token_for =
   std::conditional_t<std::is_void_v<typename asio::default_completion_token<Executor>::type>,

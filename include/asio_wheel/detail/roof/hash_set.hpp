@@ -1,4 +1,4 @@
-// L3 roof: the hash set that there is.
+// L3 roof: the hash set, Boost's or the standard library's.
 #pragma once
 
 #include <asio_wheel/asio.hpp>
@@ -11,7 +11,7 @@
 
 namespace asio_wheel::detail {
 
-// Boost's has no node for each element. Without Boost there is none of its kind.
+// Boost's allocates no node for each element. The standard library has no such set.
 #if defined(ASIO_WHEEL_STANDALONE)
 template <class T, class Hash, class Equal>
 using hash_set = std::unordered_set<T, Hash, Equal>;

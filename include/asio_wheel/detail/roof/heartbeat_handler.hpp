@@ -1,4 +1,4 @@
-// L3 roof: the handler of an async_next(), as a wait calls it.
+// L3 roof: what a wait calls in place of the handler of an async_next().
 #pragma once
 
 #include <asio_wheel/asio.hpp>
@@ -8,7 +8,7 @@
 
 namespace asio_wheel::detail {
 
-/// Tells a loss from a ping: the wait of a peer that is lost ends with timed_out.
+/// Tells a loss from a ping: the wait ends with timed_out if the peer is lost.
 template <class Handler>
 struct heartbeat_handler {
   void operator()(const error_code& ec)
@@ -24,7 +24,7 @@ struct heartbeat_handler {
 
 }  // namespace asio_wheel::detail
 
-/// What is associated with the handler is associated with what stands for it.
+/// Its associated objects are the handler's.
 template <template <class, class> class Associator, class Handler, class DefaultCandidate>
 struct asio_wheel::asio::associator<Associator, asio_wheel::detail::heartbeat_handler<Handler>,
                                     DefaultCandidate> : Associator<Handler, DefaultCandidate> {

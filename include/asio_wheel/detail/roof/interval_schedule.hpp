@@ -16,17 +16,16 @@
 
 namespace asio_wheel::detail {
 
-/// What a `basic_wheel_interval` is, but for its executor. Counted by it and by every pending
-/// async_tick, so that these may outlive it.
+/// A `basic_wheel_interval` without its executor. The interval and every pending async_tick own it,
+/// so an async_tick may outlive its interval.
 ///
-/// All who wait for a tick wait on one timer. The first who finds its expiry passed **takes** the
-/// tick, and sets the timer to the next one. That turns out the others, with operation_aborted.
-/// They take the next tick if that is due as well, and otherwise part in the one that was just
-/// taken.
+/// All async_ticks wait on one timer. The first that finds its expiry passed **takes** the tick and
+/// sets the timer to the next one, which turns out the other waits with operation_aborted. These
+/// take the next tick if that is due as well, and otherwise share the one just taken.
 ///
-/// So each change of the timer begins another **epoch**. A wait that ends with operation_aborted in
-/// a later epoch than it began in was turned out: by a take, by a reset, after which it is started
-/// again, or by a cancel, which ends it.
+/// Each change of the timer begins a new **epoch**. A wait that ends with operation_aborted in a
+/// later epoch than it began in was turned out: by a take; by a reset, and then it starts again; or
+/// by a cancel, which ends it.
 class ASIO_WHEEL_EXPORT interval_schedule : public intrusive_ref_counter<interval_schedule> {
 public:
   using epoch = std::uint64_t;
@@ -39,12 +38,12 @@ public:
   void cancel() noexcept;
   void reset() noexcept;
 
-  /// Ends all ticks, those that are started later too.
+  /// Ends all async_ticks, also those that start later.
   void close() noexcept;
 
   [[nodiscard]] epoch current_epoch() const noexcept;
 
-  /// Waits for the next tick. `began`, from current_epoch() or take(), is what take() is to be told
+  /// Waits for the next tick. `began` comes from current_epoch() or take(); hand it to take()
   /// afterwards.
   template <class Handler>
   void wait(Handler& handler, epoch began)
@@ -53,8 +52,9 @@ public:
     turn_out_since(began);
   }
 
-  /// How an async_tick goes on whose wait began in `began` and ended with `ec`: it completes with
-  /// `ec` and the tick returned; or waits again, with the new `began`, if none is.
+  /// How an async_tick continues after a wait that began in epoch `began` and ended with `ec`: it
+  /// completes with `ec` and the returned tick or, if nothing is returned, waits again with the new
+  /// `began`.
   [[nodiscard]] std::optional<time_point> take(error_code& ec, epoch& began);
 
 private:
@@ -69,7 +69,7 @@ private:
   mutable std::mutex mutex_;  ///< guards all below, and that the timer expires at `next_`
   time_point next_;
   time_point taken_;       ///< the latest tick that was taken
-  epoch taken_until_ = 0;  ///< waits that began before this epoch take part in it
+  epoch taken_until_ = 0;  ///< waits that began before this epoch share it
   epoch epoch_ = 0;
   epoch cancelled_ = 0;  ///< waits that began before this epoch are to end
   bool closed_ = false;

@@ -38,11 +38,17 @@ public:
 
   [[nodiscard]] const Handler& handler() const noexcept { return handler_; }
 
-  /// To be called once the operation has been initiated, or could not be.
+  /// To be called once the operation has been initiated.
   template <class Where>
   void initiated(Where& where)
   {
     if (!start(where)) finish_elsewhere();
+  }
+
+  /// The same if it could not be.
+  void not_initiated()
+  {
+    if (release()) finish_elsewhere();
   }
 
   /// The operation has completed.

@@ -16,7 +16,7 @@ namespace asio_wheel::detail {
 
 inline constexpr std::size_t unlimited_times = std::numeric_limits<std::size_t>::max();
 
-/// What can be scheduled: called without arguments, any number of times.
+/// What can be scheduled: a function without arguments, called any number of times.
 template <class F>
 concept task_function = std::move_constructible<F> && std::invocable<F&>;
 
@@ -26,11 +26,11 @@ struct task_turns {
   std::size_t times;  ///< runs still to come
 };
 
-/// A task of a keyed_scheduler, but for its key: when it runs, and the wait for that. Its function
-/// is in a class derived from this one.
+/// A task of a keyed_scheduler without its key: when it runs, and the wait for that. A derived
+/// class holds its function.
 ///
-/// The wait's deadline is the task's **turn**: to move the turn moves the wait. The scheduler's
-/// lock guards all but `is_live()`.
+/// The wait's deadline is the task's **turn**: moving the turn moves the wait. The scheduler's lock
+/// guards everything except `is_live()`.
 class ASIO_WHEEL_EXPORT scheduled_task : public lazy_state {
 public:
   scheduled_task(wheel_core& c, duration delay) noexcept;
@@ -40,19 +40,20 @@ public:
 
   virtual void run() = 0;
 
-  /// What there is to come if it runs more than once; null if it does not.
+  /// The runs to come if it runs more than once; else null.
   [[nodiscard]] virtual task_turns* turns() noexcept { return nullptr; }
 
   /// Whether a run is still to come. Does not require the lock.
   [[nodiscard]] bool is_live() const noexcept { return live_; }
 
-  /// No further run begins. The wait is cancelled with cancel(), outside of the scheduler's lock.
+  /// No further run begins. Call cancel() afterwards, without the scheduler's lock, to end the
+  /// wait.
   void kill() noexcept { live_ = false; }
 
-  /// The wait is over: begins a run, unless the turn was moved into the future just now.
+  /// Begins a run after the wait, unless the turn was just moved into the future.
   [[nodiscard]] bool begin() noexcept;
 
-  /// To be called as a run begins, and only by it. Whether it is the last.
+  /// Each run calls this once, as it begins. Whether the run is the last.
   [[nodiscard]] bool count_run() noexcept;
 
   /// Ends a run: sets the turn to the first that is still to come, unless it was moved meanwhile.

@@ -1,4 +1,4 @@
-// L3 roof: what a stream has of its next layer's types, and what it may connect to.
+// L3 roof: the types that a stream takes from its next layer, and what it may connect to.
 #pragma once
 
 #include <asio_wheel/asio.hpp>
@@ -31,7 +31,7 @@ concept endpoint_of = std::convertible_to<const T&, typename Socket::endpoint_ty
 template <class T>
 concept endpoint_sequence = static_cast<bool>(asio::is_endpoint_sequence<T>::value);
 
-/// Whether to try the endpoint at an iterator; or, in the older form, which one to try.
+/// Says whether to try an endpoint or, in the older form, which one to try next.
 template <class T, class Iterator>
 concept connect_condition =
   std::predicate<T&, const error_code&, decltype(*std::declval<Iterator>())> ||

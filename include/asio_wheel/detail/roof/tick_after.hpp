@@ -7,8 +7,8 @@
 
 namespace asio_wheel::detail {
 
-/// The tick that follows the one of `tick`, which is taken at `now`, not before it. `slack` is how
-/// late it may be without being missed. Saturates: time_point::max() is never.
+/// The tick that follows `tick`, which is taken at `now`, not before its time. A tick that is late
+/// by no more than `slack` is not missed. Saturates: time_point::max() is never.
 [[nodiscard]] ASIO_WHEEL_EXPORT time_point tick_after(time_point tick, duration period,
                                                       time_point now, missed_tick missed,
                                                       duration slack) noexcept;

@@ -1,4 +1,4 @@
-// L3 roof: what a watchdog consists of, but for its executor.
+// L3 roof: a watchdog without its executor.
 #pragma once
 
 #include <asio_wheel/detail/ground/export.hpp>
@@ -11,7 +11,7 @@
 
 namespace asio_wheel::detail {
 
-/// The waits of a `basic_wheel_watchdog`, and what their deadline is made of.
+/// The waits of a `basic_wheel_watchdog`, and the times from which their deadline follows.
 class ASIO_WHEEL_EXPORT watched_state final : public lazy_state {
 public:
   watched_state(wheel_core& c, duration timeout);
@@ -30,7 +30,7 @@ public:
   void set_timeout(duration timeout);
 
 private:
-  /// What makes the timeout depend on the pressure.
+  /// Makes the timeout depend on the pressure.
   class window;
 
   void end_window() noexcept;

@@ -242,7 +242,6 @@ private:
   struct outlook {
     std::uint64_t due = 0;  ///< a bit for each shard where something is due
     tick next = no_tick;    ///< to wake up for; no_tick if no wait is filed that is not due
-    bool ending = false;    ///< the delivery of waits that ended is on its way
   };
 
   /// What a delivery is to do next.
@@ -264,8 +263,10 @@ private:
   [[nodiscard]] bool request_due(std::uint64_t sources) noexcept;
   void post_due() noexcept;
   void tell_of_pressure() noexcept;
-  void deliver_due();
-  [[gnu::flatten]] void take_due(next_wait& next, bool first) noexcept;
+  [[nodiscard]] bool tell_some_of_pressure() noexcept;
+  void deliver_due(bool behind_pass = false);
+  void deliver_found();
+  [[gnu::flatten]] void take_due(next_wait& next, bool first, bool behind_pass) noexcept;
   void post_ended(home& h) noexcept;
   void deliver_ended(home& h);
   [[gnu::flatten]] void take_ended(next_wait& next, bool first) noexcept;
@@ -284,7 +285,8 @@ private:
   mutable spin_lock due_mutex_;  ///< guards the batch; taken before the shards' locks
   due_batch due_;
   delivery due_delivery_;
-  std::atomic<int> delivering_{0};  ///< threads that deliver what is due
+  std::atomic<int> delivering_{0};      ///< threads that deliver what is due
+  std::atomic<bool> found_due_{false};  ///< a pass has requested a delivery, which is to follow it
 
   pressure pressure_;
 

@@ -27,8 +27,6 @@ enum class deadline_report : std::uint8_t {
 /// Throws std::logic_error: where to keep a deadline cannot be told.
 [[noreturn]] ASIO_WHEEL_EXPORT void fail_without_wheel();
 
-using guard_ptr = intrusive_ptr<operation_guard>;
-
 /// Where the deadline of an operation is filed once that has been initiated.
 struct deadline_filing {
   wheel_core& core;
@@ -37,7 +35,7 @@ struct deadline_filing {
 
 /// The same for one that is guarded. The operation takes over the count.
 struct guard_filing {
-  guard_ptr counted;
+  guarded_by counted;
   operation_guard& guard;
 };
 
@@ -52,15 +50,15 @@ public:
   ~driver_notice()
   {
     if (home_ && home_->has_unneeded()) wheel_core::tell_driver(*home_);
-    if (guard_) guard_->rest();
+    if (guard_) operation_guard::rest(guard_);
   }
 
   void set(home& h) noexcept { home_ = &h; }
-  void set(guard_ptr&& g) noexcept { guard_.swap(g); }
+  void set(guard_ptr&& g) noexcept { guard_ = g.release(); }
 
 private:
   home* home_ = nullptr;
-  guard_ptr guard_;
+  operation_guard* guard_ = nullptr;  ///< counted
 };
 
 /// Base of the state of an operation with a deadline.
@@ -80,7 +78,7 @@ private:
 ///
 /// The deadline is filed when the operation has been initiated: there is something to cancel then.
 /// The lock of the wait's home guards all that is private here.
-class ASIO_WHEEL_EXPORT deadline_wait : public linked<wait_op> {
+class ASIO_WHEEL_EXPORT deadline_wait : public guarded_wait {
 public:
   /// What the operation proper listens to.
   [[nodiscard]] embedded_signal& signal() noexcept { return signal_; }
@@ -105,9 +103,8 @@ protected:
 
   deadline_wait(end_fn f, const deadline_filing& where, terms t, bool foreign) noexcept;
   deadline_wait(end_fn f, guard_filing& where, terms t, bool) noexcept
-    : linked(f, true, true),  // as if foreign: begins in begin_here(), where the guard is asked
+    : guarded_wait(f, std::move(where.counted)),
       home_(&where.guard.at()),
-      guard_(std::move(where.counted)),
       type_(t.type),
       report_(t.report)
   {
@@ -148,7 +145,7 @@ protected:
   /// The operation has ended: takes the deadline out. Whether that leaves the state to the caller.
   [[nodiscard]] bool end_operation(driver_notice& later) noexcept
   {
-    return (guard_ && end_guarded(later)) || leave(false, later);
+    return (by_.guard && end_guarded(later)) || leave(false, later);
   }
 
   /// The same once the result is in the state: if there are holders, they are to see to the rest.
@@ -193,7 +190,7 @@ private:
       wait_list::erase(*this);
       shard::let_go(*this);
       if (linked_) shard::cut_link(*this);
-      later.set(std::move(guard_));
+      later.set(std::move(by_.guard));
     }
     h.unlock();
     return alone;
@@ -205,7 +202,6 @@ private:
 
   home* const home_;
   flight* flight_ = nullptr;
-  guard_ptr guard_;  ///< until the operation ends; null if it has none
   const asio::cancellation_type_t type_;
   const deadline_report report_;
   bool ended_ = false;  ///< the last holder is to see to the rest

@@ -35,8 +35,9 @@ class driver {
 public:
   using pass_function = std::function<std::optional<tick>()>;
 
+  /// `behind` is called behind each pass, when the strand is free again, in the same thread.
   driver(const native_executor& native, asio::execution_context& context, const wheel_clock& clock,
-         pass_function pass);
+         pass_function pass, std::function<void()> behind);
 
   /// Makes sure of a pass at or before `when`, for a wait that is filed.
   void wake_at(tick when) noexcept

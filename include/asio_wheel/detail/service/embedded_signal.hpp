@@ -26,7 +26,7 @@ public:
   /// Calls the handler in the slot, if there is one.
   void emit(asio::cancellation_type_t type)
   {
-    if (of_) of_->call(handler_, type);
+    if (of_) of_->call(room_, type);
   }
 
   [[nodiscard]] bool has_handler() const noexcept { return of_ != nullptr; }
@@ -36,58 +36,64 @@ public:
   Handler& emplace(Args&&... args)
   {
     clear();
-    memory m(*this, sizeof(Handler), alignof(Handler));
-    auto* const h = ::new (m.place) Handler(std::forward<Args>(args)...);
-    handler_ = std::exchange(m.place, nullptr);
-    of_ = &functions_of<Handler>;
-    return *h;
+    if constexpr (sizeof(Handler) <= sizeof(room_) &&
+                  alignof(Handler) <= alignof(std::max_align_t)) {
+      return hold<Handler>(std::forward<Args>(args)...);
+    } else {
+      using elsewhere = large<Handler>;
+      return hold<elsewhere>(new typename elsewhere::object{Handler(std::forward<Args>(args)...)})
+        .at->handler;
+    }
   }
 
   void clear() noexcept
   {
     if (!of_) return;
-    const functions& f = *std::exchange(of_, nullptr);
-    f.destroy(handler_);
-    if (handler_ != room_) deallocate_op(handler_, f.size, f.alignment);
+    if (const auto destroy = std::exchange(of_, nullptr)->destroy) destroy(room_);
   }
 
 private:
+  /// What is done with the object in the room.
   struct functions {
     void (*call)(void*, asio::cancellation_type_t);
-    void (*destroy)(void*) noexcept;
-    std::size_t size;
-    std::size_t alignment;
+    void (*destroy)(void*) noexcept;  ///< null: nothing is to be done
   };
 
-  template <class Handler>
+  template <class T>
   static constexpr functions functions_of{
-    [](void* h, asio::cancellation_type_t type) { (*static_cast<Handler*>(h))(type); },
-    [](void* h) noexcept { std::destroy_at(static_cast<Handler*>(h)); }, sizeof(Handler),
-    alignof(Handler)};
+    [](void* p, asio::cancellation_type_t type) { (*std::launder(static_cast<T*>(p)))(type); },
+    std::is_trivially_destructible_v<T>
+      ? nullptr
+      : +[](void* p) noexcept { std::destroy_at(std::launder(static_cast<T*>(p))); }};
 
-  /// Memory for a handler that is about to be constructed.
-  struct memory {
-    memory(embedded_signal& s, std::size_t n, std::size_t a)
-      : signal(s),
-        place(n <= sizeof(room_) && a <= alignof(std::max_align_t) ? s.room_ : allocate_op(n, a)),
-        size(n),
-        alignment(a)
-    {}
-    memory(const memory&) = delete;
-    memory& operator=(const memory&) = delete;
-    ~memory()
-    {
-      if (place && place != signal.room_) deallocate_op(place, size, alignment);
-    }
+  /// Stands for a handler that the room is too small for.
+  template <class Handler>
+  struct large {
+    struct object {
+      Handler handler;
 
-    embedded_signal& signal;
-    void* place;
-    std::size_t size;
-    std::size_t alignment;
+      static void* operator new(std::size_t size) { return allocate_op(size, alignof(object)); }
+      static void operator delete(void* p, std::size_t size) noexcept
+      {
+        deallocate_op(p, size, alignof(object));
+      }
+    };
+
+    explicit large(object* p) noexcept : at(p) {}
+    void operator()(asio::cancellation_type_t type) { at->handler(type); }
+
+    std::unique_ptr<object> at;
   };
 
-  const functions* of_ = nullptr;  ///< the handler's; null if there is none
-  void* handler_;                  ///< valid only if there is one
+  template <class T, class... Args>
+  T& hold(Args&&... args)
+  {
+    auto* const p = ::new (static_cast<void*>(room_)) T(std::forward<Args>(args)...);
+    of_ = &functions_of<T>;
+    return *p;
+  }
+
+  const functions* of_ = nullptr;  ///< of what is in the room; null if that is nothing
   alignas(std::max_align_t) std::byte room_[48];
 };
 

@@ -6,6 +6,7 @@
 #include <asio_wheel/detail/service/task_memory.hpp>
 
 #include <cstddef>
+#include <functional>
 #include <utility>
 
 namespace asio_wheel::detail {
@@ -14,13 +15,17 @@ namespace asio_wheel::detail {
 struct inner_resources {
   const native_executor& native;
   asio::execution_context& context;
+  const std::function<void()> behind;  ///< runs behind each turn, off the strand
   task_memory memory = {};
 };
 
 /// The inner executor of the strand, as Asio calls it.
 ///
-/// The timer's completion runs where it is: the context is running it already. What is posted to
-/// the strand goes through the context, from memory that is set aside. A strand that cannot have
+/// What it runs is a **turn**: functions of the strand, and behind them, when the strand is free
+/// again, the delivery of what they found due, by the same thread.
+///
+/// The timer's completion is a turn where it is: the context is running it already. What is posted
+/// to the strand goes through the context, from memory that is set aside. A strand that cannot have
 /// memory for its own function, behind those it was given, never runs again.
 class inner_executor {
 public:
@@ -29,11 +34,15 @@ public:
   template <class Function>
   void execute(Function f) const
   {
+    auto turn = [f = std::move(f), &behind = resources_->behind]() mutable {
+      f();
+      behind();
+    };
     if (posts_)
       resources_->native.post(
-        asio::bind_allocator(query(asio::execution::allocator), std::move(f)));
+        asio::bind_allocator(query(asio::execution::allocator), std::move(turn)));
     else
-      f();
+      turn();
   }
 
   [[nodiscard]] inner_executor require(asio::execution::blocking_t::never_t) const noexcept

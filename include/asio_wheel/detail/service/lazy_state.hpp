@@ -64,6 +64,9 @@ protected:
   /// To be called after the deadline was brought forward.
   void hasten() noexcept;
 
+  /// The same, but returns a tick for the caller to wake up at, or no_tick.
+  [[nodiscard]] tick bring_forward() noexcept;
+
 private:
   [[nodiscard]] intrusive_ptr<operation_guard> make_guard();
   void adopt_waits() noexcept;

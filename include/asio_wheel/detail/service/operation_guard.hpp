@@ -1,4 +1,4 @@
-// L2 service: operations that end when a deadline has passed which anybody may put off.
+// L2 service: operations whose deadlines share one wait.
 #pragma once
 
 #include <asio_wheel/detail/ground/export.hpp>
@@ -10,17 +10,44 @@
 
 #include <atomic>
 #include <cstddef>
+#include <utility>
 
 namespace asio_wheel::detail {
 
-/// The operations that one moving deadline guards, and the one lazy wait that stands for all.
+class operation_guard;
+using guard_ptr = intrusive_ptr<operation_guard>;
+
+/// What guards an operation.
+struct guarded_by {
+  guard_ptr guard;
+  time_point until = time_point::max();  ///< the operation's own deadline, if the guard has none
+};
+
+/// The deadline of an operation as a guard sees it.
+class guarded_wait : public linked<wait_op> {
+protected:
+  using linked::linked;
+
+  guarded_wait(end_fn f, guarded_by&& by) noexcept
+    : linked(f, true, true),  // as if foreign, to begin where the guard is asked
+      by_(std::move(by))
+  {}
+
+  guarded_by by_;  ///< until the operation ends; null if it has no guard
+
+private:
+  friend class operation_guard;
+};
+
+/// Operations that share one lazy wait: either all have the one deadline of the guard, which
+/// anybody may put off, or each has its own.
 ///
 /// To guard an operation is to put its deadline (deadline_wait.hpp) into a list. It is **guarded**
-/// then, and the wheel knows nothing of it. What the wheel has is the guard's own wait, which is
-/// filed while the list is not empty, or the handler of the last operation in it is running: for
-/// that most often starts the next one. When the wait expires, every deadline in the list is filed
-/// as due, and from there lives as any other. It is asked once more when it begins, and goes back
-/// into the list if the deadline was put off meanwhile.
+/// then, and the wheel knows nothing of it. What the wheel has is the guard's own wait. It is filed
+/// for the earliest deadline, while the list is not empty, or the handler of the last operation in
+/// it is running: for that most often starts the next one. When the wait expires, every deadline in
+/// the list is filed as due, and from there lives as any other. It is asked once more when it
+/// begins, and goes back into the list if it has not passed.
 ///
 /// Counted: by whoever owns the deadline, by each operation until it ends, by tokens, and by the
 /// wheel while the wait is filed. So operations and owner may go in any order. When the owner or
@@ -33,7 +60,8 @@ class ASIO_WHEEL_EXPORT operation_guard final : public unlinked<lazy_wait_op>,
                                                 private moving_deadline,
                                                 public intrusive_ref_counter<operation_guard> {
 public:
-  operation_guard(wheel_core& c, const moving_deadline& source);
+  /// For operations that end at `source`, or, without one, each at its own time.
+  explicit operation_guard(wheel_core& c, const moving_deadline* source = nullptr);
   operation_guard(const operation_guard&) = delete;
   operation_guard& operator=(const operation_guard&) = delete;
   ~operation_guard() = default;
@@ -41,63 +69,52 @@ public:
   [[nodiscard]] home& at() const noexcept { return home_; }
   [[nodiscard]] wheel_core& core() const noexcept { return *core_; }
 
-  /// Whether the deadline has passed, as far as that can be told without a look at the clock while
-  /// the wait is filed.
-  [[nodiscard]] bool has_passed() const noexcept
+  /// Whether `until` has passed. Looks at the clock only if the wait, which is filed, does not
+  /// answer for that.
+  [[nodiscard]] bool has_passed(time_point until) const noexcept
   {
-    return !filed_.load(std::memory_order_relaxed) && is_over();
-  }
-
-  /// Whether there are operations.
-  [[nodiscard]] bool is_busy() const noexcept
-  {
-    if (!filed_.load(std::memory_order_relaxed)) return false;
-    home_.lock();
-    const bool busy = !guarded_.empty();
-    home_.unlock();
-    return busy;
-  }
-
-  /// Whether the wait may be filed for later than `deadline`, which has just been stored, in a
-  /// total order: then the wheel learns of it by hasten() only.
-  [[nodiscard]] bool is_filed_after(time_point deadline) const noexcept
-  {
-    return deadline < answer_.load();
+    return (!filed_.load(std::memory_order_relaxed) ||
+            until < filed_for_.load(std::memory_order_relaxed)) &&
+           until <= core_->clock().now();
   }
 
   /// Guards the deadline of an operation. Returns a tick to wake up at, or no_tick.
-  [[nodiscard]] tick add(section& s, wait_op& deadline) noexcept;
+  [[nodiscard]] tick add(section& s, guarded_wait& deadline) noexcept;
 
-  /// The same if the wait is filed, so that there is no more to it. Whether it was. Requires the
-  /// lock.
-  [[nodiscard]] bool add_next(wait_op& deadline) noexcept
+  /// The same if the wait is filed early enough, so that there is no more to it. Whether it was.
+  /// Requires the lock.
+  [[nodiscard]] bool add_next(guarded_wait& deadline) noexcept
   {
-    if (!filed_.load(std::memory_order_relaxed)) return false;
+    if (!filed_.load(std::memory_order_relaxed) ||
+        deadline.by_.until < filed_for_.load(std::memory_order_relaxed))
+      return false;
     shard::guard(deadline, guarded_);
     return true;
   }
 
-  /// The same for one that is due and about to begin, if the deadline has been put off or is gone.
-  /// Whether it has. Requires the lock.
-  [[nodiscard]] bool take_back(wait_op& deadline, tick& renewed) noexcept;
+  /// The same for one that is due and about to begin, if it has not passed or is gone. Whether it
+  /// has not. Requires the lock.
+  [[nodiscard]] bool take_back(guarded_wait& deadline, tick& renewed) noexcept;
 
-  /// The deadline was brought forward.
-  void hasten() noexcept;
+  /// The source's deadline was brought forward. Returns a tick to wake up at, or no_tick.
+  [[nodiscard]] tick hasten() noexcept;
 
   /// Takes the wait out of the wheel, if there is nothing to guard. To be called behind the handler
   /// of an operation that has ended.
-  void rest() noexcept
+  static void rest(operation_guard* counted) noexcept
   {
-    home_.lock();
-    const bool at_rest = guarded_.empty();
-    home_.unlock();
-    if (at_rest) take_out_if_at_rest();
+    home& h = counted->home_;
+    h.lock();
+    const bool at_rest = counted->guarded_.empty();
+    h.unlock();
+    if (at_rest) counted->take_out_if_at_rest();
+    intrusive_ptr_release(counted);
   }
 
-  /// `source` takes the place of the deadline there was so far.
+  /// `source` takes the place of the one there was so far.
   void move_to(const moving_deadline& source) noexcept;
 
-  /// The deadline goes away. What was started under it goes on, and so does what still will be.
+  /// Guards nothing any more: what was started goes on without a deadline.
   void close() noexcept;
 
   static void* operator new(std::size_t size)
@@ -115,15 +132,19 @@ private:
 
   static void do_end(wait_op& base, home&, wait_outcome outcome, time_point taken_up);
 
-  [[nodiscard, gnu::noinline]] bool is_over() const noexcept;
+  void set_filed() noexcept;
   void take_out_if_at_rest() noexcept;
   [[nodiscard]] bool take_out() noexcept;
 
   const intrusive_ptr<wheel_core> core_;
   home& home_;
-  const moving_deadline* source_;   ///< null: it is gone
-  std::atomic<bool> filed_{false};  ///< the wait has yet to end. Read without the lock for hints
-  mutable std::atomic<time_point> answer_{time_point::max()};  ///< what the wheel was told last
+  const moving_deadline* source_;  ///< null: each operation has its own deadline
+  bool closed_ = false;
+
+  // Read without the lock for hints.
+  std::atomic<bool> filed_{false};                                ///< the wait has yet to end
+  mutable std::atomic<time_point> filed_for_{time_point::max()};  ///< what the wheel was told last
+
   wait_list guarded_;
 };
 

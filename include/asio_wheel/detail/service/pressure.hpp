@@ -4,6 +4,7 @@
 #include <asio_wheel/detail/ground/export.hpp>
 #include <asio_wheel/detail/ground/intrusive_list.hpp>
 #include <asio_wheel/detail/ground/spin_lock.hpp>
+#include <asio_wheel/detail/ground/tick.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -18,8 +19,8 @@ public:
   under_pressure(const under_pressure&) = delete;
   under_pressure& operator=(const under_pressure&) = delete;
 
-  /// The pressure has risen: what is pending may be due earlier.
-  virtual void follow() noexcept = 0;
+  /// The pressure has risen: what is pending may be due earlier. Returns a tick to wake up at.
+  [[nodiscard]] virtual tick follow() noexcept = 0;
 
   [[nodiscard]] static list_link& link_of(under_pressure& u) noexcept { return u; }
   [[nodiscard]] static under_pressure& of_link(list_link& link) noexcept
@@ -46,8 +47,8 @@ public:
   /// Sets it. Whether tell_some() is to be called until it returns false, and nobody does so yet.
   [[nodiscard]] bool set(double p) noexcept;
 
-  /// Tells the next ones. Whether there are more.
-  [[nodiscard]] bool tell_some() noexcept;
+  /// Tells the next ones, and sets `when` to a tick to wake up at. Whether there are more.
+  [[nodiscard]] bool tell_some(tick& when) noexcept;
 
   void add(under_pressure& u) noexcept;
   void remove(under_pressure& u) noexcept;

@@ -123,6 +123,12 @@ public:
   /// if it is a lazy one that was filed again after all.
   [[nodiscard]] wait_outcome begin(wait_op& op, time_point taken_up, tick& renewed) noexcept;
 
+  /// Whether what is in a cell of the batch is an operation's deadline.
+  [[nodiscard]] static bool is_deadline(const wheel_entry* cell) noexcept
+  {
+    return cell && static_cast<const wait_op*>(cell)->shared_;
+  }
+
   /// What is in a cell of the batch: begins it, or sends it on its way if it is `foreign`. Null if
   /// nothing is there, or is there any more.
   [[nodiscard]] wait_op* take(wheel_entry*& cell, time_point taken_up, wait_outcome& outcome,

@@ -15,8 +15,11 @@
 
 namespace asio_wheel::detail {
 
-/// The cancellation slot of a handler that has none.
-struct no_slot {};
+/// The cancellation slot of a handler that has none. Where handlers are bound by Boost.Beast, it
+/// has to become Asio's: their slot is of that type, whatever was asked for.
+struct no_slot {
+  operator asio::cancellation_slot() const noexcept { return {}; }
+};
 
 template <class Handler>
 inline constexpr bool has_slot =

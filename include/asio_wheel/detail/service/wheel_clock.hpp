@@ -55,7 +55,10 @@ public:
 
   /// The time at which a delay begins: not before now(), and at most the coarse clock's grain after
   /// it.
-  [[nodiscard]] ASIO_WHEEL_EXPORT time_point start_of_delay() const noexcept;
+  [[nodiscard]] time_point start_of_delay() const noexcept
+  {
+    return coarse_grain_ == duration{} || is_stopped() ? now() : coarse_start_of_delay();
+  }
 
   /// start_of_delay() without a clock: all clocks of one kind read the same. The caller reads the
   /// time before it loads its wheel from memory, so that the cache miss overlaps with other work.
@@ -80,8 +83,12 @@ public:
 
   /// The deadline `delay` from now: counted from `early` if it is known, else from
   /// start_of_delay().
-  [[nodiscard]] time_point deadline_after(duration delay,
-                                          time_point early = unknown) const noexcept;
+  [[nodiscard]] time_point deadline_after(duration delay, time_point early = unknown) const noexcept
+  {
+    // A delay that is over at once must not start after now(), as a coarse one does.
+    if (delay <= duration::zero()) return add(now(), delay);
+    return add(early != unknown ? early : start_of_delay(), delay);
+  }
 
   /// The first tick that is not before `t`; `never` for time_point::max().
   [[nodiscard]] tick tick_ceil(time_point t) const noexcept;
@@ -106,6 +113,7 @@ public:
 private:
   [[nodiscard]] std::uint64_t since_origin(time_point t) const noexcept;
   [[nodiscard]] ASIO_WHEEL_EXPORT time_point coarse_running_now() const noexcept;
+  [[nodiscard]] ASIO_WHEEL_EXPORT time_point coarse_start_of_delay() const noexcept;
 
   time_point origin_;
   divider tick_ns_;

@@ -15,23 +15,23 @@ namespace asio_wheel::detail {
 /// Base of whatever is filed in a `timing_wheel`.
 ///
 /// While it is filed, the entry knows the cell that points to it, and the cell's chunk knows the
-/// slot: that is all `erase` needs. While it is not, the same two words are its owner's: they link
-/// it into a list, or name a cell outside of the wheel that points to it.
+/// slot: that is all `erase` needs. While it is not filed, its owner uses the same two words: to
+/// link it into a list, or to name a cell outside the wheel that points to it.
 class wheel_entry {
 public:
   wheel_entry() noexcept : at_{} {}
   wheel_entry(const wheel_entry&) = delete;
   wheel_entry& operator=(const wheel_entry&) = delete;
 
-  /// The tick it was filed under; its owner's lists overwrite that.
+  /// The tick it was filed under. Linking the entry into a list overwrites it.
   [[nodiscard]] tick due() const noexcept { return at_.due; }
 
-  /// Where the wheel points to it, while it is filed: good for prefetching.
+  /// The cell that points to it while it is filed, for prefetching.
   [[nodiscard]] const void* cell() const noexcept { return at_.cell; }
 
   // For an owner, while the entry is not filed.
 
-  /// Lets `cell` point to this entry; due() stays.
+  /// Makes `cell` point to this entry. Keeps due().
   void enter_cell(wheel_entry*& cell) noexcept
   {
     at_.cell = &cell;
@@ -71,13 +71,13 @@ struct alignas(128) chunk {
   chunk* next;
   std::uint32_t slot;  ///< index of the slot it belongs to
   std::uint8_t used;   ///< cells handed out, from the front; the rest are unwritten
-  bool marked;         ///< a walk goes on behind it (timing_wheel::walk)
-  std::uint16_t live;  ///< of the cells handed out, the ones that are not null; 0 in the pool
+  bool marked;         ///< a walk continues behind it (timing_wheel::walk)
+  std::uint16_t live;  ///< cells handed out that are not null; 0 in the pool
   wheel_entry* cells[capacity];
 
   [[nodiscard]] static chunk& of(wheel_entry* const* cell) noexcept { return *address_of(cell); }
 
-  /// The same for a cell that may be gone or null; the chunk is not to be looked at then.
+  /// The same for a cell that may be gone or null. Then the chunk must not be read.
   [[nodiscard]] static chunk* address_of(const void* cell) noexcept
   {
     return reinterpret_cast<chunk*>(reinterpret_cast<std::uintptr_t>(cell) &
@@ -99,8 +99,8 @@ struct chunk_queue {
 
 /// Where chunks come from and go back to, last in, first out.
 ///
-/// Grows by slabs, each as large as all before it; fresh chunks are touched only when they are
-/// taken, so capacity that is held in reserve costs address space, not memory.
+/// Grows by slabs, each as large as all before it. A fresh chunk is touched only when it is taken,
+/// so reserved capacity costs address space, not memory.
 class chunk_pool {
 public:
   explicit chunk_pool(std::pmr::memory_resource& memory) : memory_(memory), slabs_(&memory) {}
@@ -114,7 +114,7 @@ public:
     if (n > capacity_) grow(n);
   }
 
-  /// A chunk with no cells handed out. Requires that fewer than the reserved number are out.
+  /// A chunk with no cells handed out. Requires that fewer are out than were reserved.
   [[nodiscard]] chunk& take(std::uint32_t slot) noexcept;
   void give_back(chunk& c) noexcept;
 

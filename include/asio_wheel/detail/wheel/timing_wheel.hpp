@@ -24,7 +24,7 @@ struct wheel_geometry {
   unsigned piece = 16;  ///< chunks a tick that a cascade may move without haste
 };
 
-/// Where a walk through a wheel has come to; see timing_wheel::walk().
+/// How far a walk through a wheel has come; see timing_wheel::walk().
 class wheel_walk {
 public:
   [[nodiscard]] bool has_ended() const noexcept { return begin_ == end_; }
@@ -53,36 +53,36 @@ private:
 ///       ...
 ///       7     7.2e16 ticks    all there are
 ///
-/// What lies beyond the last level (possible only in small geometries) waits in one overflow
-/// queue, all of which is gone through each time the last horizon moves. A horizon moves up for
-/// free past empty slots, as far as the level below it has slots for; so a wait is filed as finely
-/// as is possible without overtaking an older one.
+/// What lies beyond the last level (possible only in small geometries) waits in one overflow queue,
+/// which is filed anew as a whole when now reaches the last horizon. A horizon rises past empty
+/// slots at no cost, as far as the level below it has slots. So a wait is filed on the finest level
+/// where it cannot overtake an older one.
 ///
-/// **Cascades.** A slot of level k > 0 is emptied into the levels below it before its first tick F:
-/// from F - k * lead on, and by F - (k - 1) * lead, when the slots of level k - 1 have their turn.
-/// Most slots are emptied at once. One of more chunks than a piece has loses so many a tick, its
-/// oldest entries first, that the time is enough: a 256th of them in the default geometry. So no
-/// advance by a tick moves more, however the ticks are distributed. Meanwhile newer entries still
-/// go to the slot, so entries of one tick keep their order: the older ones are on finer levels.
-/// A geometry in which a level spans one slot of the next has no room for that: its lead is 0, and
-/// a slot is emptied when now reaches its first tick.
+/// **Cascades.** Let F be the first tick of a slot of level k > 0. The slot is emptied into the
+/// levels below it between F - k * lead and F - (k - 1) * lead, when the slots of level k - 1 have
+/// their turn. Most slots are emptied at once. A slot of many chunks hands down its oldest entries
+/// piece by piece, each tick as many as it takes to be done in time: a 256th of them in the default
+/// geometry. So no advance by a tick moves more, however the ticks are distributed. Meanwhile newer
+/// entries still go to the slot, and entries of one tick keep their order, because the older ones
+/// are on finer levels. A geometry in which a level spans one slot of the next has no room for
+/// this: its lead is 0, and a slot is emptied when now reaches its first tick.
 ///
-/// **Slots** are queues of chunks (chunk.hpp), not lists through the entries. To erase an entry
-/// touches the entry and its cell, and no neighbour; to expire a slot splices its chunks, and
-/// whoever walks them knows thirteen addresses at a time and prefetches them. Erased entries
-/// leave null cells of 8 bytes, and a chunk goes with its last live entry.
+/// **Slots** are queues of chunks (chunk.hpp), not lists through the entries. Erasing an entry
+/// touches the entry and its cell, and no neighbour. Expiring a slot splices its chunks; whoever
+/// walks them sees thirteen addresses at a time and prefetches them. An erased entry leaves a null
+/// cell of 8 bytes, and a chunk goes with its last live entry.
 ///
 /// **Cost.** insert, erase: O(1). next_tick: a bit scan for each occupied level. advance: the
 /// occupied slots it passes and the entries it cascades; neither the ticks it skips nor the entries
-/// it finds due. Memory: pages of the table of slots are touched by the first entry in them, so an
+/// it finds due. Memory: a page of the slot table takes memory with the first entry in it, so an
 /// unused wheel takes 3 KB.
 ///
 /// **Invariants**, all proven by check() if it is told the order of the insertions:
 ///   window     now < horizon(1) <= horizon(2) <= ..., and each level spans at most its slots
-///   placement  every entry is in the slot that its tick and the horizons name, or in one of its
-///              tick on a finer level if the cascade of that slot has begun
-///   order      entries of one tick stand in the order of their insertion: on finer levels first,
-///              within a level in one slot
+///   placement  every entry is in the slot that its tick and the horizons name or, once that
+///              slot's cascade has begun, in its tick's slot on a finer level
+///   order      entries of one tick stand in the order of their insertion: finer levels first,
+///              and within a level in one slot
 ///   occupancy  a slot's bit is set iff it has a chunk; a level's bit iff it has a slot
 ///   chunks     each has a live entry, and the pool holds one for every entry: moving entries
 ///              never allocates
@@ -102,20 +102,20 @@ public:
   /// Requires that `e` is not filed. Throws std::bad_alloc, with nothing changed.
   void insert(wheel_entry& e, tick when);
 
-  /// Takes out an entry that is filed and not yet due (see is_due), nor drained. If it was the last
-  /// one in its slot, returns the tick which next_tick() could have named on that slot's account,
-  /// else no_tick.
+  /// Removes a filed entry that is neither due (see is_due) nor drained. If it was the last one in
+  /// its slot, returns the tick that next_tick() may have returned because of that slot; else
+  /// no_tick.
   tick erase(wheel_entry& e) noexcept;
 
-  /// Take out an entry that is due, or one that was drained. O(1).
+  /// Remove an entry that is due, or one that was drained. O(1).
   void erase_due(wheel_entry& e) noexcept { erase_from(due_, e); }
   void erase_drained(wheel_entry& e) noexcept { erase_from(drained_, e); }
 
-  /// Asks for what erase() needs, next to the entry itself, from what its cell() said once.
+  /// Prefetches what erase() needs besides the entry, given what its cell() once returned.
   static void prefetch_cell(const void* cell) noexcept;
 
-  /// What next_tick() returns if the slot of `e`, which is filed and not yet due, is the only one
-  /// occupied.
+  /// What next_tick() returns if the slot of `e` is the only one occupied. Requires that `e` is
+  /// filed and not yet due.
   [[nodiscard]] tick wake_of(const wheel_entry& e) const noexcept
   {
     return wake_tick(chunk::of(e.at_.cell).slot, e.at_.due);
@@ -125,33 +125,33 @@ public:
   /// in the order of their ticks, then of their insertion. Requires to >= now().
   void advance(tick to) noexcept;
 
-  /// Moves now back to `to`. What is due stays so, at `to` the latest; all else stays filed under
-  /// its tick, and in its order. Never allocates. O(slots + entries). Requires to <= now().
+  /// Moves now back to `to`. Due entries stay due, with a tick of `to` at the latest; all others
+  /// keep their ticks and their order. Never allocates. O(slots + entries). Requires to <= now().
   void rewind(tick to) noexcept;
 
-  /// Takes out the next due entry; nullptr if there is none.
+  /// Removes the next due entry and returns it; nullptr if there is none.
   [[nodiscard]] wheel_entry* pop_due() noexcept { return pop(due_); }
 
   /// The next due entry, left where it is; nullptr if there is none.
   [[nodiscard]] wheel_entry* front_due() const noexcept { return front(due_); }
 
-  /// Moves all entries, whenever they are due, to where pop_drained() finds them: the due ones
-  /// first, then level by level from the finest on, in the order of their slots. Touches none of
-  /// them. O(occupied slots).
+  /// Moves all entries, due or not, to where pop_drained() finds them: the due ones first, then
+  /// level by level from the finest on, in the order of their slots. Touches no entry. O(occupied
+  /// slots).
   void drain() noexcept;
 
-  /// Takes out the next entry that was drained; nullptr if there is none.
+  /// Removes the next drained entry and returns it; nullptr if there is none.
   [[nodiscard]] wheel_entry* pop_drained() noexcept { return pop(drained_); }
 
   /// Whether an entry that is filed and was not drained has become due: pop_due() will return it.
   [[nodiscard]] bool is_due(const wheel_entry& e) const noexcept { return e.at_.due <= now_; }
 
-  // Walking, a piece at a time. Between two pieces the wheel may change as it likes: entries move
-  // only to where the walk has yet to come, unless they are erased and inserted anew, or the wheel
-  // is rewound. An entry may be met twice.
+  // A walk goes a piece at a time, and the wheel may change between two pieces. Entries move only
+  // to where the walk has yet to come, unless they are erased and inserted anew, or the wheel is
+  // rewound. A walk may meet an entry twice.
 
-  /// A walk through all entries that are not drained: those filed for furthest ahead first, the due
-  /// ones last.
+  /// A walk through all entries that are not drained: those furthest ahead first, the due ones
+  /// last.
   [[nodiscard]] wheel_walk begin_walk() const noexcept { return {never_slot() + 2, 0}; }
 
   /// A walk through the slot behind next_tick(). Requires that is_next_coarse().
@@ -160,18 +160,17 @@ public:
   /// Whether next_tick() is the first tick of a slot that spans many.
   [[nodiscard]] bool is_next_coarse() const noexcept;
 
-  /// Puts the next entries of the walk into `found`, which has room for a chunk of them at least,
-  /// and asks for their memory. Returns how many: none, too, if it came past empty slots only.
-  /// One walk at a time.
+  /// Puts the next entries of the walk into `found`, which must have room for a chunk of them, and
+  /// prefetches them. Returns how many; 0 also if it passed empty slots only. One walk at a time.
   [[nodiscard]] std::size_t walk(wheel_walk& w, std::span<wheel_entry*> found) noexcept;
 
   [[nodiscard]] tick now() const noexcept { return now_; }
 
-  /// The first tick to which advance() would have anything to do: an entry due or a slot to
-  /// cascade. `never` if there is none.
+  /// The first tick at which advance() has something to do: an entry is due or a slot cascades.
+  /// `never` if there is none.
   [[nodiscard]] tick next_tick() const noexcept;
 
-  /// Whether no entry is filed other than due and drained ones.
+  /// Whether no entry is filed, apart from due and drained ones.
   [[nodiscard]] bool empty() const noexcept;
   [[nodiscard]] bool has_due() const noexcept { return !due_.chunks.empty(); }
   [[nodiscard]] bool has_drained() const noexcept { return !drained_.chunks.empty(); }
@@ -199,7 +198,7 @@ private:
   /// Entries that have left their slots, in the order in which they are popped.
   struct outlet {
     chunk_queue chunks;    ///< each with an entry that was not popped yet
-    std::size_t read = 0;  ///< cells of the first chunk that were popped or passed
+    std::size_t read = 0;  ///< cells of the first chunk that were popped or skipped
   };
 
   [[nodiscard]] unsigned shift(unsigned level) const noexcept { return level * fan_bits_; }
@@ -256,7 +255,7 @@ private:
   outlet due_;
   outlet drained_;
   std::uint64_t cascaded_ = 0;
-  zeroed_table<std::uint32_t> chunks_in_;  ///< each slot
+  zeroed_table<std::uint32_t> chunks_in_;  ///< how many, by slot
   std::uint64_t lead_;
   unsigned least_piece_;
 };

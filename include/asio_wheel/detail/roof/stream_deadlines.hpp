@@ -1,0 +1,81 @@
+// L3 roof: the deadlines of what is read from a stream and written to it.
+#pragma once
+
+#include <asio_wheel/detail/service/core.hpp>
+#include <asio_wheel/detail/service/operation_guard.hpp>
+#include <asio_wheel/detail/service/wheel_clock.hpp>
+#include <asio_wheel/stream_limits.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace asio_wheel::detail {
+
+/// When the operations of a `timed_stream` are to end: what the user has set, and the guard of
+/// those that are running. To be used as the stream is.
+class stream_deadlines {
+public:
+  stream_deadlines() = default;
+  stream_deadlines(stream_deadlines&& other) noexcept { swap(other); }
+  stream_deadlines& operator=(stream_deadlines&& other) noexcept
+  {
+    stream_deadlines(std::move(other)).swap(*this);
+    return *this;
+  }
+  ~stream_deadlines()
+  {
+    if (guard_) guard_->close();
+  }
+
+  /// The wheel's core. `wheel()` tells where it is, the first time.
+  template <class Wheel>
+  [[nodiscard]] wheel_core& core(Wheel wheel)
+  {
+    if (!guard_) guard_ = guard_ptr(new operation_guard(wheel()));
+    return guard_->core();
+  }
+
+  void set_expiry(time_point expiry) noexcept { expiry_ = expiry; }
+
+  /// Requires core().
+  void set_limits(const stream_limits& limits) noexcept
+  {
+    limits_ = limits;
+    end_ = from_now(limits.total);
+  }
+
+  /// When an operation is to end that starts now, with one of the limits for itself.
+  [[nodiscard]] time_point of_operation(duration stream_limits::*each) const noexcept
+  {
+    const time_point until = std::min(expiry_, end_);
+    const duration limit = limits_.*each;
+    return limit == duration::max() ? until : std::min(until, from_now(limit));
+  }
+
+  /// What an operation is to be guarded by that ends then, before time_point::max().
+  [[nodiscard]] guarded_by guard(time_point until) const noexcept { return {guard_, until}; }
+  [[nodiscard]] bool has_passed(time_point until) const noexcept
+  {
+    return guard_->has_passed(until);
+  }
+
+private:
+  [[nodiscard, gnu::noinline]] time_point from_now(duration delay) const noexcept
+  {
+    return guard_->core().clock().deadline_after(delay);
+  }
+  void swap(stream_deadlines& other) noexcept
+  {
+    guard_.swap(other.guard_);
+    std::swap(expiry_, other.expiry_);
+    std::swap(end_, other.end_);
+    std::swap(limits_, other.limits_);
+  }
+
+  guard_ptr guard_;  ///< null until there is a deadline
+  time_point expiry_ = time_point::max();
+  time_point end_ = time_point::max();  ///< of all operations, by limits_.total
+  stream_limits limits_;
+};
+
+}  // namespace asio_wheel::detail
