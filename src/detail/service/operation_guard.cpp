@@ -19,18 +19,26 @@ operation_guard::operation_guard(wheel_core& c, const moving_deadline* source)
 
 time_point operation_guard::deadline() const noexcept
 {
+  // The wait is to end then, and not to be filed again.
+  if (closed_ || (guarded_.empty() && !source_)) return time_point::min();
+  if (source_) return source_->guarded_until();
   time_point earliest = time_point::max();
-  if (closed_ || (guarded_.empty() && !source_)) {
-    earliest = time_point::min();  // the wait is to end, and not to be filed again
-  } else if (source_) {
-    earliest = source_->guarded_until();
-  } else {
-    guarded_.for_each([&](wait_op& op) {
-      earliest = std::min(earliest, static_cast<guarded_wait&>(op).by_.until);
-    });
-  }
-  filed_for_.store(earliest, std::memory_order_relaxed);
+  guarded_.for_each(
+    [&](wait_op& op) { earliest = std::min(earliest, static_cast<guarded_wait&>(op).by_.until); });
   return earliest;
+}
+
+void operation_guard::set_filed_for(time_point t) noexcept
+{
+  filed_for_.store(t, std::memory_order_relaxed);
+}
+
+/// Notes for when its wait is about to be filed, and returns the tick.
+tick operation_guard::look_ahead() noexcept
+{
+  const time_point until = deadline();
+  set_filed_for(until);
+  return core_->clock().tick_for(until);
 }
 
 wait_outcome operation_guard::expire(time_point) noexcept
@@ -52,7 +60,7 @@ tick operation_guard::add(section& s, guarded_wait& deadline) noexcept
   // Without a context or an owner, the operation goes on unguarded.
   if (home_.is_closed() || closed_) return no_tick;
   shard::guard(deadline, guarded_);
-  const tick when = core_->clock().tick_for(this->deadline());
+  const tick when = look_ahead();
   if (filed_.load(std::memory_order_relaxed)) {
     home_.settle();
     home_.hasten(*this, when);
@@ -83,8 +91,7 @@ bool operation_guard::take_back(guarded_wait& deadline, tick& renewed) noexcept
   const tick when = clock.tick_ceil(until);
   if (filed_.load(std::memory_order_relaxed)) {
     home_.hasten(*this, when);
-    if (until < filed_for_.load(std::memory_order_relaxed))
-      filed_for_.store(until, std::memory_order_relaxed);
+    if (until < filed_for_.load(std::memory_order_relaxed)) set_filed_for(until);
   } else {
     try {
       home_.file(*this, when, home_);
@@ -93,7 +100,7 @@ bool operation_guard::take_back(guarded_wait& deadline, tick& renewed) noexcept
     }
     core_->count_started(1);
     set_filed();
-    filed_for_.store(until, std::memory_order_relaxed);
+    set_filed_for(until);
   }
   renewed = when;
   if (home_.drop_deadline(deadline)) core_->count_ended(1);
@@ -106,7 +113,7 @@ tick operation_guard::hasten() noexcept
   const section s(home_);
   if (!filed_.load(std::memory_order_relaxed)) return no_tick;
   home_.settle();
-  const tick when = core_->clock().tick_for(deadline());
+  const tick when = look_ahead();
   home_.hasten(*this, when);
   return when;
 }

@@ -217,6 +217,7 @@ bool shard::renew(lazy_wait_op& op, time_point now, tick& renewed) noexcept
   } catch (...) {
     return false;  // the room it had in the wheel is taken: then it expires after all
   }
+  op.deadline_->set_filed_for(deadline);
   renewed = std::min(renewed, when);
   return true;
 }
@@ -434,8 +435,10 @@ bool shard::see(wait_op& op, const survey& s) const noexcept
 
 time_point shard::expiry_of(const wait_op& op) const noexcept
 {
-  if (op.lazy_) return static_cast<const lazy_wait_op&>(op).deadline_->deadline();
-  return clock_.time_of(op.due() == no_tick ? wheel_.now() : op.due());  // no_tick: overdue
+  const tick due = op.due() == no_tick ? wheel_.now() : op.due();  // no_tick: overdue
+  const time_point filed = clock_.time_of(due);
+  if (!op.lazy_) return filed;
+  return std::max(filed, static_cast<const lazy_wait_op&>(op).deadline_->deadline());
 }
 
 void shard::add_to(wheel_stats& stats) const noexcept

@@ -196,6 +196,27 @@ BOOST_AUTO_TEST_CASE(takes_an_earlier_expiry_for_the_next_operation)
   BOOST_TEST(c.read.failed(asio::error::timed_out));
 }
 
+BOOST_AUTO_TEST_CASE(takes_an_earlier_expiry_behind_a_look_at_who_waits)
+{
+  connection c;
+  c.stream.expires_after(10s);
+  c.stream.async_read_some(asio::buffer(c.room), [&](error_code, std::size_t) {
+    // The wait of the stream is between two operations.
+    for (const auto& row : c.wheel.pending_by_handler().rows) {
+      BOOST_TEST((row.earliest >= c.wheel.now()));
+      BOOST_TEST((row.latest <= c.wheel.now() + 10s));
+    }
+    c.stream.expires_after(5ms);
+    c.stream.async_read_some(asio::buffer(c.room), c.read.recorder());
+  });
+  asio::write(c.peer, asio::buffer("x", 1));
+  c.run_ready();
+  c.time.advance(4ms);
+  BOOST_TEST(c.read.pending());
+  c.time.advance(1ms);
+  BOOST_TEST(c.read.failed(asio::error::timed_out));
+}
+
 BOOST_AUTO_TEST_CASE(limits_each_read_each_write_and_all_of_them)
 {
   connection c;

@@ -129,9 +129,11 @@ public:
 private:
   [[nodiscard]] time_point deadline() const noexcept override;
   [[nodiscard]] wait_outcome expire(time_point now) noexcept override;
+  void set_filed_for(time_point) noexcept override;
 
   static void do_end(wait_op& base, home&, wait_outcome outcome, time_point taken_up);
 
+  [[nodiscard]] tick look_ahead() noexcept;
   void set_filed() noexcept;
   void take_out_if_at_rest() noexcept;
   [[nodiscard]] bool take_out() noexcept;
@@ -142,8 +144,8 @@ private:
   bool closed_ = false;
 
   // Read without the lock for hints.
-  std::atomic<bool> filed_{false};                                ///< the wait has yet to end
-  mutable std::atomic<time_point> filed_for_{time_point::max()};  ///< what the wheel was told last
+  std::atomic<bool> filed_{false};                        ///< the wait has yet to end
+  std::atomic<time_point> filed_for_{time_point::max()};  ///< what the wheel was told last
 
   wait_list guarded_;
 };

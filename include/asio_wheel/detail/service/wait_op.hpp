@@ -222,6 +222,9 @@ public:
   /// When operations end that are guarded by it, as things stand.
   [[nodiscard]] virtual time_point guarded_until() const noexcept { return deadline(); }
 
+  /// A wait was filed again, for this deadline.
+  virtual void set_filed_for(time_point) noexcept {}
+
 protected:
   ~moving_deadline() = default;
 };
