@@ -30,7 +30,8 @@ DEADLINES = {name: "deadlines" for name in ("none", "clock", "cancel_after", "ca
                                             "none_awaited", "cancel_after_awaited", "awaitable_or")}
 ALIVE = {name: "alive" for name in ("clock", "clock_coarse", "store", "store_coarse", "watchdog", "watchdog_coarse",
                                     "heartbeat", "heartbeat_coarse", "steady", "steady_typed")}
-SUITES = {"timers": TIMERS, "alone": ALONE, "deadlines": DEADLINES, "alive": ALIVE}
+HTTP = {name: "http_costs" for name in ("raw", "beast", "beast_30", "wheel", "wheel_30")}
+SUITES = {"timers": TIMERS, "alone": ALONE, "deadlines": DEADLINES, "alive": ALIVE, "http": HTTP}
 
 # A contender that is another one with an option.
 VARIANTS = {f"{name}_coarse": (name, ["--clock", "coarse"])
@@ -55,6 +56,7 @@ class Workload:
     contenders: list = None  # None: all that have the workload
     reference: str = "steady"
     large: list = field(default_factory=list)  # who runs at ten million, too
+    steps: int = 2_000_000
 
     @property
     def programs(self):
@@ -105,6 +107,8 @@ WORKLOADS = [
     Workload("alive", "touch", "A sign of life of a random connection: CPU ns", "cold_ns", "ns", [E5],
              {"warm_ns": "ns in the cache"}),
     Workload("alive", "beats", "Heartbeats of 1 s: CPU ns per beat", "cpu_ns", "ns", [E4, E5]),
+    Workload("http", "keep_alive", "HTTP request of a connection that is kept alive: the server's CPU ns", "cpu_ns", "ns",
+             [1, E3], {"wall_ns": "ns wall"}, reference="raw", steps=200_000),
 ]
 
 

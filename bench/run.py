@@ -118,7 +118,7 @@ def command(args, programs, workload, n, contender):
     name, variant = plan.program_contender(contender)
     line = [programs[workload.programs[contender]][0], "--contender", name, *variant, "--workload", workload.name,
             "--n", n, "--seed", args.seed]
-    line += ["--steps", 500_000 if args.quick else max(2_000_000, n // 2)]
+    line += ["--steps", max(workload.steps, n // 2) // (4 if args.quick else 1)]
     line += ["--seconds", 5 if workload.name == "idle" else 1 if args.quick else 3]
     if args.huge_pages and workload.suite == "alone":
         line.append("--huge-pages")
