@@ -10,8 +10,9 @@ Usage: test/observing/check.sh metrics PROGRAM
 
   metrics     promtool finds nothing wrong with what PROGRAM prints (the test program `metrics`).
               Needs promtool (Debian: prometheus).
-  prometheus  a Prometheus server scrapes http_server under load, and knows the 99th percentile of
-              the lateness. Needs prometheus, promtool, curl and wrk.
+  prometheus  promtool finds nothing wrong with the /metrics of http_server under load; a Prometheus
+              server scrapes them, and knows the 99th percentile of the lateness and the pressure.
+              Needs prometheus, promtool, curl and wrk.
   probes      the test program `metrics`, built with -DASIO_WHEEL_USDT=ON, has each probe, as a
               nop, and gdb stops at them. Needs readelf, objdump (binutils) and gdb.
   page        pictures of http_server's stats.html at 1100 px, light and dark, go to
@@ -57,17 +58,22 @@ stop_all() {
   done
 }
 
+# lint <whose>: promtool's opinion of $work/metrics.
+lint() {
+  promtool check metrics <"$work/metrics" || fail "promtool objects to $1"
+  say "promtool has no objection to the $(grep -c '^# TYPE' "$work/metrics") metrics of $1"
+}
+
 check_metrics() {
   needs promtool
   "$1" >"$work/metrics"
-  promtool check metrics <"$work/metrics" || fail "promtool objects to $1"
-  say "promtool has no objection to $(grep -c '^# TYPE' "$work/metrics") metrics"
+  lint "$1"
 }
 
 check_prometheus() {
   needs prometheus promtool curl wrk
   serve_under_load 60
-  local web answer tries
+  local web answer metric tries
   web=$(free_port)
   cat >"$work/prometheus.yml" <<END
 global: {scrape_interval: 1s}
@@ -75,8 +81,8 @@ scrape_configs:
   - job_name: http_server
     static_configs: [{targets: ['127.0.0.1:$port']}]
 END
-  curl -s -m 10 "http://127.0.0.1:$port/metrics" >"$work/metrics"
-  promtool check metrics <"$work/metrics" || fail "promtool objects to /metrics"
+  curl -sf -m 10 "http://127.0.0.1:$port/metrics" >"$work/metrics" || fail "no /metrics"
+  lint http_server
   start prometheus prometheus --config.file="$work/prometheus.yml" \
     --storage.tsdb.path="$work/data" --web.listen-address="127.0.0.1:$web"
   local query='histogram_quantile(0.99, rate(asio_wheel_lateness_seconds_bucket[10s]))'
@@ -85,7 +91,11 @@ END
     answer=$(promtool query instant "http://127.0.0.1:$web" "$query" 2>/dev/null) || continue
     if [[ $answer =~ '=> '[0-9] ]]; then
       say "p99 of the lateness in seconds, by Prometheus: $answer"
-      say "$(promtool query instant "http://127.0.0.1:$web" asio_wheel_expired_total)"
+      for metric in asio_wheel_expired_total http_server_pressure; do
+        answer=$(promtool query instant "http://127.0.0.1:$web" "$metric")
+        [[ $answer =~ '=> '[0-9] ]] || fail "Prometheus does not know $metric"
+        say "$answer"
+      done
       stop_all
       return
     fi
