@@ -1,8 +1,6 @@
 // L2 service: the lock's side of an operation with a deadline.
 #include <asio_wheel/detail/service/deadline_wait.hpp>
 
-#include <asio_wheel/wheel_errc.hpp>
-
 #include <mutex>
 #include <stdexcept>
 #include <thread>
@@ -139,9 +137,9 @@ bool deadline_wait::begin_firing(wait_outcome outcome) noexcept
   core().keep_for(*this);
   if (ended_) return false;
   if (outcome == wait_outcome::rejected)
-    verdict_ = wheel_errc::too_many_pending;
+    verdict_ = outcome;
   else if (outcome == wait_outcome::expired && report_ == deadline_report::timed_out)
-    verdict_ = asio::error::timed_out;
+    verdict_ = wait_outcome::timed_out;
   return true;
 }
 

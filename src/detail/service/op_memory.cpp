@@ -28,7 +28,9 @@ static_assert(sizeof(block) <= op_line);
 /// A thread's free blocks of one size, from which it mostly allocates without a lock.
 struct magazine {
   block* first;
-  std::size_t count;
+  std::size_t room;  ///< for so many more; none before the first use and after the last
+
+  static constexpr std::size_t capacity = 2 * batch_size;
 };
 
 /// The process's free blocks of one size: batches that threads did not need, and a slab to cut new
@@ -95,30 +97,24 @@ private:
   std::size_t next_slab_ = std::size_t{64} << 10;
 };
 
-constexpr std::size_t classes = largest_recycled_op / op_line;
-constinit std::array<depot, classes> depots{};
-constinit thread_local std::array<magazine, classes> magazines{};
+constinit std::array<depot, most_recycled_lines> depots{};
+constinit thread_local std::array<magazine, most_recycled_lines> magazines{};
 
 /// Whether the thread has emptied its magazines for good. Objects that are destroyed later, such as
 /// a thread_local context, use the depot directly. Not a member of thread_end, because it outlives
 /// that.
 constinit thread_local bool has_ended = false;
 
-std::size_t class_of(std::size_t size) noexcept
-{
-  return (size - 1) / op_line;
-}
-
 /// Moves the first `n` blocks of a magazine to its depot; n <= batch_size.
-[[gnu::noinline, gnu::cold]] void unload(std::size_t size_class, std::size_t n) noexcept
+void unload(std::size_t lines, std::size_t n) noexcept
 {
-  magazine& m = magazines[size_class];
+  magazine& m = magazines[lines - 1];
   block* const batch = m.first;
   block* last = batch;
   for (std::size_t i = 1; i < n; ++i) last = last->next;
   m.first = std::exchange(last->next, nullptr);
-  m.count -= n;
-  depots[size_class].give_back(*batch, n);
+  m.room += n;
+  depots[lines - 1].give_back(*batch, n);
 }
 
 /// Empties the magazines when their thread ends.
@@ -129,36 +125,43 @@ struct thread_end {
   ~thread_end()
   {
     has_ended = true;
-    for (std::size_t c = 0; c < classes; ++c) {
-      while (magazines[c].count > 0) unload(c, std::min(magazines[c].count, batch_size));
+    for (std::size_t lines = 1; lines <= most_recycled_lines; ++lines) {
+      magazine& m = magazines[lines - 1];
+      while (m.first) unload(lines, std::min(magazine::capacity - m.room, batch_size));
+      m.room = 0;
     }
   }
 };
 thread_local thread_end this_thread_end;
 
 /// Fills the empty magazine and takes a block from it.
-[[gnu::noinline, gnu::cold]] void* allocate_from_depot(std::size_t size_class)
+[[gnu::noinline, gnu::cold]] void* allocate_from_depot(std::size_t lines)
 {
   if (!has_ended) this_thread_end.await();
-  depot& d = depots[size_class];
-  block* const batch = d.take((size_class + 1) * op_line);
+  depot& d = depots[lines - 1];
+  block* const batch = d.take(lines * op_line);
   block* const rest = batch->next;
   const std::size_t length = batch->length - 1;
   if (!has_ended)
-    magazines[size_class] = {rest, length};
+    magazines[lines - 1] = {rest, magazine::capacity - length};
   else if (rest)
     d.give_back(*rest, length);
   return batch;
 }
 
-/// Puts a block into the empty magazine.
-[[gnu::noinline, gnu::cold]] void deallocate_to_empty(void* p, std::size_t size_class) noexcept
+/// Makes room in a magazine that has none, and puts a block into it.
+[[gnu::noinline, gnu::cold]] void deallocate_to_full(void* p, std::size_t lines) noexcept
 {
   block* const b = ::new (p) block;
-  if (has_ended) return depots[size_class].give_back_one(*b);
+  if (has_ended) return depots[lines - 1].give_back_one(*b);
   this_thread_end.await();
-  b->next = nullptr;
-  magazines[size_class] = {b, 1};
+  magazine& m = magazines[lines - 1];
+  if (m.first)
+    unload(lines, batch_size);
+  else
+    m.room = magazine::capacity;
+  b->next = m.first;
+  m = {b, m.room - 1};
 }
 
 // Lets AddressSanitizer see each wait come and go.
@@ -176,27 +179,24 @@ constexpr bool recycle = true;
 
 }  // namespace
 
-void* allocate_recycled_op(std::size_t size)
+void* allocate_recycled_op(std::size_t lines)
 {
-  if (!recycle) return ::operator new (size, std::align_val_t{op_line});
-  const std::size_t c = class_of(size);
-  magazine& m = magazines[c];
+  if (!recycle) return ::operator new (lines* op_line, std::align_val_t{op_line});
+  magazine& m = magazines[lines - 1];
   block* const b = m.first;
-  if (!b) return allocate_from_depot(c);
-  m = {b->next, m.count - 1};
+  if (!b) return allocate_from_depot(lines);
+  m = {b->next, m.room + 1};
   return b;
 }
 
-void deallocate_recycled_op(void* p, std::size_t size) noexcept
+void deallocate_recycled_op(void* p, std::size_t lines) noexcept
 {
   if (!recycle) return ::operator delete (p, std::align_val_t{op_line});
-  const std::size_t c = class_of(size);
-  magazine& m = magazines[c];
-  if (m.count == 0) return deallocate_to_empty(p, c);
+  magazine& m = magazines[lines - 1];
+  if (m.room == 0) return deallocate_to_full(p, lines);
   block* const b = ::new (p) block;
   b->next = m.first;
-  m = {b, m.count + 1};
-  if (m.count >= 2 * batch_size) unload(c, batch_size);
+  m = {b, m.room - 1};
 }
 
 void* allocate_unrecycled_op(std::size_t size, std::size_t alignment)

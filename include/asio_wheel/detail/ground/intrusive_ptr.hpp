@@ -25,7 +25,8 @@ public:
   }
   friend void intrusive_ptr_release(const intrusive_ref_counter* p) noexcept
   {
-    if (p->owners_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete static_cast<const T*>(p);
+    if (p->owners_.fetch_sub(1, std::memory_order_acq_rel) == 1) [[unlikely]]
+      destroy(p);
   }
 
 protected:
@@ -33,6 +34,12 @@ protected:
   ~intrusive_ref_counter() = default;
 
 private:
+  // Out of line, so that a release is inline.
+  [[gnu::noinline, gnu::cold]] static void destroy(const intrusive_ref_counter* p) noexcept
+  {
+    delete static_cast<const T*>(p);
+  }
+
   mutable std::atomic<std::size_t> owners_{0};
 };
 

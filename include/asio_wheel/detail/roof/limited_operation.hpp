@@ -57,8 +57,8 @@ public:
   {
     driver_notice later;
     if (!end_operation(later)) return leave_behind(later, std::forward<Args>(args)...);
-    if (const error_code instead = verdict())
-      call_with_verdict(instead, take_handler(), std::forward<Args>(args)...);
+    if (const wait_outcome instead = verdict(); instead != wait_outcome::expired) [[unlikely]]
+      call_with_verdict(to_error(instead), take_handler(), std::forward<Args>(args)...);
     else
       take_handler()(std::forward<Args>(args)...);
   }
@@ -244,7 +244,7 @@ private:
 
   void deliver()
   {
-    const error_code instead = verdict();
+    const error_code instead = to_error(verdict());
     [[maybe_unused]] const auto work_until_called = std::move(work_);
     result_.deliver(
       [&](auto&&... values) { call_with_verdict(instead, take_handler(), std::move(values)...); });

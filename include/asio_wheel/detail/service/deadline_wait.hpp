@@ -164,8 +164,8 @@ protected:
   template <class Post>
   void send(time_point taken_up, Post post);
 
-  /// What to report in place of operation_aborted; success if nothing.
-  [[nodiscard]] const error_code& verdict() const noexcept { return verdict_; }
+  /// What to report in place of operation_aborted: timed_out or rejected; `expired` if nothing.
+  [[nodiscard]] wait_outcome verdict() const noexcept { return verdict_; }
 
   /// Keeps the core while the state is being freed.
   [[nodiscard]] intrusive_ptr<wheel_core> take_core() noexcept
@@ -204,8 +204,8 @@ private:
   flight* flight_ = nullptr;
   const asio::cancellation_type_t type_;
   const deadline_report report_;
+  wait_outcome verdict_ = wait_outcome::expired;
   bool ended_ = false;  ///< the last holder is to see to the rest
-  error_code verdict_;
 
   embedded_signal signal_;
 };

@@ -9,11 +9,11 @@ namespace asio_wheel::detail {
 
 /// Recycled blocks consist of whole cache lines: the unit of their sizes, and their alignment.
 inline constexpr std::size_t op_line = 64;
-inline constexpr std::size_t largest_recycled_op = 8 * op_line;
+inline constexpr std::size_t most_recycled_lines = 8;
 
-/// A block of up to `largest_recycled_op` bytes. Throws std::bad_alloc.
-[[nodiscard]] ASIO_WHEEL_EXPORT void* allocate_recycled_op(std::size_t size);
-ASIO_WHEEL_EXPORT void deallocate_recycled_op(void* p, std::size_t size) noexcept;
+/// A block of 1 to `most_recycled_lines` cache lines. Throws std::bad_alloc.
+[[nodiscard]] ASIO_WHEEL_EXPORT void* allocate_recycled_op(std::size_t lines);
+ASIO_WHEEL_EXPORT void deallocate_recycled_op(void* p, std::size_t lines) noexcept;
 
 /// A block of any size and alignment, from operator new.
 [[nodiscard]] ASIO_WHEEL_EXPORT void* allocate_unrecycled_op(std::size_t size,
@@ -22,7 +22,11 @@ ASIO_WHEEL_EXPORT void deallocate_unrecycled_op(void* p, std::size_t alignment) 
 
 [[nodiscard]] constexpr bool is_recycled_op(std::size_t size, std::size_t alignment) noexcept
 {
-  return size <= largest_recycled_op && alignment <= op_line;
+  return size <= most_recycled_lines * op_line && alignment <= op_line;
+}
+[[nodiscard]] constexpr std::size_t op_lines(std::size_t size) noexcept
+{
+  return (size + op_line - 1) / op_line;
 }
 
 /// A block of `size` bytes, at least one; recycled unless it is large or over-aligned. Throws
@@ -30,7 +34,7 @@ ASIO_WHEEL_EXPORT void deallocate_unrecycled_op(void* p, std::size_t alignment) 
 [[nodiscard]] inline void* allocate_op(std::size_t size,
                                        std::size_t alignment = alignof(std::max_align_t))
 {
-  return is_recycled_op(size, alignment) ? allocate_recycled_op(size)
+  return is_recycled_op(size, alignment) ? allocate_recycled_op(op_lines(size))
                                          : allocate_unrecycled_op(size, alignment);
 }
 
@@ -39,7 +43,7 @@ inline void deallocate_op(void* p, std::size_t size,
                           std::size_t alignment = alignof(std::max_align_t)) noexcept
 {
   if (is_recycled_op(size, alignment))
-    deallocate_recycled_op(p, size);
+    deallocate_recycled_op(p, op_lines(size));
   else
     deallocate_unrecycled_op(p, alignment);
 }
