@@ -10,10 +10,11 @@ usage() {
 Usage: test/platforms/beast.sh FOLDER
 
 FOLDER has the source of Boost.Beast (github.com/boostorg/beast) at the tag of the Boost that is
-installed: boost-1.81.0 on Debian 12. Copies its example programs with an asynchronous stream to
-build/beast, puts asio_wheel::tcp_stream in the place of beast::tcp_stream, compiles them and has every
-client talk to every server of its protocol, over 127.0.0.1. Then the same for the test of
-beast::basic_stream. Prints a line for each, and fails unless all is as expected.
+installed: boost-1.81.0 on Debian 12; debian.sh runs this in a newer one. Copies its example programs
+with an asynchronous stream to build/beast, puts asio_wheel::tcp_stream in the place of
+beast::tcp_stream, compiles them and has every client talk to every server of its protocol, over
+127.0.0.1. Then the same for the test of beast::basic_stream. Prints a line for each, and fails unless
+all is as expected.
 
 Two things are changed besides: the clients do not check certificates, which the servers have made
 themselves; and of the test is left out what is about rate policies, which our stream has not, and what
@@ -28,7 +29,11 @@ fi
 beast=$(cd "$1" && pwd)
 [[ -d $beast/example/http && -f $beast/test/beast/core/basic_stream.cpp ]] ||
   fail "no source of Boost.Beast in $beast"
-install_packages "${build_packages[@]}" libssl-dev libboost-context1.81-dev libboost-coroutine1.81-dev
+
+# Of the newest Boost that is installed, or of Debian 12's.
+boost=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' 'libboost1.*-dev' 2>/dev/null |
+  sed -nE 's/^installed libboost(1[.][0-9]+)-dev$/\1/p' | sort -V | tail -n 1) || true
+install_packages g++ libfmt-dev libssl-dev "libboost"{,-context,-coroutine}"${boost:-1.81}-dev"
 
 cxx=${CXX:-g++}
 out=$PWD/build/beast
@@ -41,6 +46,8 @@ ours=(http/client/{async,async-ssl,awaitable,coro,coro-ssl}
   websocket/client/{async,async-ssl,awaitable,coro,coro-ssl}
   websocket/server/{async,async-ssl,awaitable,coro,coro-ssl,stackless,stackless-ssl}
   advanced/server{,-flex,-flex-awaitable})
+# Newer Boosts have it, too.
+[[ ! -e $beast/example/http/client/awaitable-ssl ]] || ours+=(http/client/awaitable-ssl)
 
 cat >"$out/prelude.hpp" <<'END'
 #include <boost/asio.hpp>
@@ -59,7 +66,7 @@ export cxx out
 export flag_text="${flags[*]}" library_text="${libraries[*]}"
 
 say "the library, and what all programs include"
-for source in $(git ls-files 'src/*.cpp'); do printf '#include "%s"\n' "$PWD/$source"; done >"$out/library.cpp"
+for source in $(find src -name '*.cpp' | sort); do printf '#include "%s"\n' "$PWD/$source"; done >"$out/library.cpp"
 "$cxx" "${flags[@]}" -Isrc -c "$out/library.cpp" -o "$out/library.o"
 ar rcs "$out/libasio_wheel.a" "$out/library.o"
 "$cxx" "${flags[@]}" -x c++-header "$out/prelude.hpp" -o "$out/prelude.hpp.gch"

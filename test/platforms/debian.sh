@@ -10,15 +10,19 @@ Usage: test/platforms/debian.sh <suite> [option...]
 
 Makes a Debian <suite> (trixie, sid, ...) in build/platforms/<suite> with debootstrap, copies the
 sources into it, builds them there and runs ctest. What it mounts and starts is in namespaces of its
-own, and ends with it. Needs root; about 3 GiB of disk; the debootstrap is kept for the next time.
+own, and ends with it. Needs root; about 3 GiB of disk; the debootstrap and what was built are kept
+for the next time.
 
   --clang             with that Debian's clang++, not its g++
   --asio=standalone   with its libasio-dev, not its Boost
   --targets="..."     builds only these; default: the tests of wheel, service and roof, promises,
-                      parity
+                      parity, and on Boost those of tokens, Beast and TLS
   --tests=REGEX       runs only the tests whose names match; default: those of the same
   --all               builds all and runs the whole suite, the examples with their peers included
+  --beast=FOLDER      runs test/platforms/beast.sh FOLDER there instead
   -Dname=value        goes to CMake
+  --expired           takes package lists that have expired, from a mirror that is behind; they are still
+                      checked for their signature
   --root-only         stops when the Debian and its packages are there
   --remove            removes it instead
 
@@ -27,9 +31,8 @@ faster.
 END
 }
 
-suite='' compiler=g++ asio=boost root_only=0 remove=0
-targets='wheel_tests service_tests roof_tests promise_tests parity_tests'
-tests='^(wheel|service|roof|promise|parity)\.'
+suite='' compiler=g++ asio=boost root_only=0 remove=0 expired=0 beast=''
+targets='' tests=''
 definitions=()
 for argument in "$@"; do
   case $argument in
@@ -39,7 +42,9 @@ for argument in "$@"; do
     --tests=?*) tests=${argument#--tests=} ;;
     --targets=?*) targets=${argument#--targets=} ;;
     --all) targets=all tests=. ;;
+    --beast=?*) beast=$(cd "${argument#--beast=}" && pwd) ;;
     -D?*) definitions+=("$argument") ;;
+    --expired) expired=1 ;;
     --root-only) root_only=1 ;;
     --remove) remove=1 ;;
     -*) usage >&2; fail "no such option: $argument" ;;
@@ -49,6 +54,10 @@ done
 [[ $suite =~ ^[a-z]+$ ]] || { usage >&2; fail 'which suite?'; }
 ((EUID == 0)) || fail 'needs root, for debootstrap and chroot'
 root=$PWD/build/platforms/$suite
+programs=(wheel service roof promise parity)
+[[ $asio == standalone ]] || programs+=(tokens beast tls)
+targets=${targets:-${programs[*]/%/_tests}}
+tests=${tests:-^($(IFS='|' && echo "${programs[*]}"))([.]|\$)}
 
 if ((remove)); then
   rm -rf --one-file-system "$root"
@@ -57,7 +66,7 @@ fi
 
 mirror=$(debian_mirror)
 packages=(g++ clang cmake ninja-build pkg-config dpkg-dev file git libfmt-dev libasio-dev liburing-dev
-  libssl-dev redis-server nginx-light wrk curl python3 ca-certificates)
+  libssl-dev libhiredis-dev redis-server nginx-light wrk curl python3 ca-certificates)
 # Of the newest Boost that it has.
 for part in '' -test -program-options -coroutine -context -charconv -cobalt -json -redis; do
   packages+=("libboost${part}BOOST-dev")
@@ -94,6 +103,9 @@ export JOBS
 cp /etc/resolv.conf "$root/etc/resolv.conf"
 # The way to the mirror, if it is by a proxy.
 apt-config dump | grep -E '^Acquire::(http|https)::' >"$root/etc/apt/apt.conf.d/99way" || true
+if ((expired)); then
+  echo 'Acquire::Check-Valid-Until "false";' >>"$root/etc/apt/apt.conf.d/99way"
+fi
 say "packages of $suite"
 # shellcheck disable=SC2016
 inside bash -c '
@@ -117,25 +129,34 @@ inside bash -c '
 ((root_only == 0)) || exit 0
 
 say 'sources'
-rm -rf "$root/src"
 mkdir -p "$root/src"
+find "$root/src" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +
 git ls-files -z | tar --null --files-from=- -c | tar -x -C "$root/src"
+
+if [[ $beast ]]; then
+  say "$beast"
+  rm -rf "$root/beast"
+  cp -r "$beast" "$root/beast"
+  inside /src/test/platforms/beast.sh /beast
+  exit
+fi
 
 say "build and test: $compiler, Asio: $asio"
 # shellcheck disable=SC2016
 inside bash -c '
   set -e
   cd /src
-  tests=$1 compiler=$2 optimise=$3
-  read -ra targets <<<"$4"
-  shift 4
-  cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG="$optimise" \
-    -DCMAKE_CXX_COMPILER="$compiler" -DASIO_WHEEL_WARNINGS_AS_ERRORS=ON \
-    -DASIO_WHEEL_BUILD_BENCHMARKS=OFF "$@" >build.log 2>&1 || { cat build.log; exit 1; }
-  cmake --build build --parallel "$JOBS" --target "${targets[@]}" >>build.log 2>&1 || {
-    grep -E "error|warning|FAILED" build.log | head -n 40
+  tests=$1 compiler=$2 optimise=$3 build=build/$2-$4
+  read -ra targets <<<"$5"
+  mkdir -p "$build"
+  log=$build/log
+  cmake --fresh -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG="$optimise" \
+    -DCMAKE_CXX_COMPILER="$compiler" -DASIO_WHEEL_ASIO="$4" -DASIO_WHEEL_WARNINGS_AS_ERRORS=ON \
+    -DASIO_WHEEL_BUILD_BENCHMARKS=OFF "${@:6}" >"$log" 2>&1 || { cat "$log"; exit 1; }
+  cmake --build "$build" --parallel "$JOBS" --target "${targets[@]}" -- -k 0 >>"$log" 2>&1 || {
+    grep -E "error|warning|FAILED" "$log" | head -n 40
     exit 1
   }
-  ctest --test-dir build --tests-regex "$tests" --output-on-failure --no-tests=error \
+  ctest --test-dir "$build" --tests-regex "$tests" --output-on-failure --no-tests=error \
     --timeout 600
-' build "$tests" "$compiler" "${OPTIMISE--O1}" "$targets" "-DASIO_WHEEL_ASIO=$asio" "${definitions[@]}"
+' build "$tests" "$compiler" "${OPTIMISE--O1}" "$asio" "$targets" "${definitions[@]}"
