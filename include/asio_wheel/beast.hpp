@@ -8,6 +8,7 @@
 
 #include ASIO_WHEEL_ASIO(basic_stream_socket.hpp)
 #include <boost/beast/core/role.hpp>
+#include <boost/beast/core/stream_traits.hpp>
 #include <boost/beast/websocket/teardown.hpp>
 
 #include <utility>
@@ -15,6 +16,9 @@
 // Found by argument-dependent lookup. Include this to use `websocket::stream<tcp_stream>`, or one
 // with asio::ssl::stream or beast::ssl_stream in between.
 namespace asio_wheel {
+
+/// Beast's own, for programs that call it without its namespace.
+using boost::beast::get_lowest_layer;
 
 /// Closes the socket of a stream that has timed out, for `beast::close_socket`.
 template <class Socket>
