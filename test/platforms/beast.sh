@@ -108,8 +108,9 @@ free_port() {
   done
 }
 
-# With Beast's own stream, advanced_server-flex-awaitable goes on writing behind the end of TLS, too.
-fault_of_beast='shutdown: application data after close notify'
+# With Beast's own stream, advanced_server-flex-awaitable goes on writing behind the end of TLS, too; and
+# the http_client_async-ssl of newer Boosts reports that all is well as if it was an error.
+fault_of_beast='shutdown: (application data after close notify|Success)'
 
 # talk <server> <client> <what the answer has to hold> <argument of client>...
 passed=0
@@ -118,7 +119,7 @@ talk() {
   shift 3
   [[ -x $out/bin/$client ]] || return 0
   if answer=$(timeout 20 "$out/bin/$client" 127.0.0.1 "$port" "$@" 2>&1) && [[ $answer == *"$expected"* ]] &&
-    ! grep -v "^$fault_of_beast" <<<"${answer#*"$expected"}" | grep -qE '^(Error|[a-z]+): '; then
+    ! grep -Ev "^$fault_of_beast" <<<"${answer#*"$expected"}" | grep -qE '^(Error|[a-z]+): '; then
     passed=$((passed + 1))
   else
     printf 'FAILED: %s with %s: %s\n' "$server" "$client" "$(tail -n 2 <<<"$answer")" | tee -a "$out/failures"
