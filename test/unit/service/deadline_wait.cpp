@@ -106,7 +106,7 @@ BOOST_AUTO_TEST_CASE(that_is_firing_leaves_the_end_to_it)
   BOOST_TEST(!op.leave());
   BOOST_TEST(!op.begin_firing(*op.outcome));
   BOOST_TEST(op.release());
-  BOOST_TEST(!op.verdict());
+  BOOST_TEST((op.verdict() == wait_outcome::expired));
 }
 
 BOOST_AUTO_TEST_CASE(that_has_fired_leaves_the_end_to_the_operation)
@@ -118,7 +118,7 @@ BOOST_AUTO_TEST_CASE(that_has_fired_leaves_the_end_to_the_operation)
   BOOST_TEST(op.begin_firing(*op.outcome));
   BOOST_TEST(!op.release());
   BOOST_TEST(op.end());
-  BOOST_TEST(op.verdict() == asio::error::timed_out);
+  BOOST_TEST((op.verdict() == wait_outcome::timed_out));
 }
 
 BOOST_AUTO_TEST_CASE(that_is_due_is_taken_out_all_the_same)
@@ -147,7 +147,7 @@ BOOST_AUTO_TEST_CASE(reports_nothing_when_it_is_to_abort)
   BOOST_TEST(op.begin_firing(*op.outcome));
   BOOST_TEST(!op.release());
   BOOST_TEST(op.end());
-  BOOST_TEST(!op.verdict());
+  BOOST_TEST((op.verdict() == wait_outcome::expired));
 }
 
 BOOST_AUTO_TEST_CASE(reports_that_it_was_refused)
@@ -163,7 +163,7 @@ BOOST_AUTO_TEST_CASE(reports_that_it_was_refused)
   BOOST_TEST(second.begin_firing(*second.outcome));
   BOOST_TEST(!second.release());
   BOOST_TEST(second.end());
-  BOOST_TEST(second.verdict() == wheel_errc::too_many_pending);
+  BOOST_TEST((second.verdict() == wait_outcome::rejected));
 }
 
 BOOST_AUTO_TEST_CASE(that_was_refused_is_taken_out_all_the_same)
@@ -214,7 +214,7 @@ BOOST_AUTO_TEST_CASE(is_taken_out_while_a_cancellation_is_passed_on)
   BOOST_TEST(!op.leave());
   BOOST_TEST(l.hold(asio::cancellation_type::total) == nullptr);
   BOOST_TEST(op.release());
-  BOOST_TEST(!op.verdict());
+  BOOST_TEST((op.verdict() == wait_outcome::expired));
 }
 
 BOOST_AUTO_TEST_CASE(may_outlive_its_link_and_the_other_way_round)
