@@ -71,7 +71,7 @@ private:
   struct timer {
     std::optional<wheel_timer> object;
     time_point expiry;
-    std::uint64_t tick = 0;
+    std::optional<std::uint64_t> tick = 0;  ///< none: the expiry had passed when it was set
   };
 
   struct watchdog {
@@ -133,6 +133,10 @@ private:
   [[nodiscard]] std::uint64_t tick_for(time_point t) const
   {
     return waits_->line().tick_for(t, wheel_.now());
+  }
+  [[nodiscard]] std::optional<std::uint64_t> tick_ahead(time_point t) const
+  {
+    return t > wheel_.now() ? std::optional(tick_for(t)) : std::nullopt;
   }
 
   // Starts of waits, and their completions: service_run_starts.ipp.

@@ -39,8 +39,8 @@ template <class Set>
 void service_run::set_expiry(operands& o, timer& t, time_point expiry, Set set)
 {
   t.expiry = expiry;
-  t.tick = tick_for(expiry);
-  tell("timer {} is to expire in tick {}", number_of(t), t.tick);
+  t.tick = tick_ahead(expiry);
+  tell("timer {} is to expire in tick {}", number_of(t), tick_for(expiry));
   expect_cancelled(o, waits_of(t), set);
   let_go_of_waits(t);
 }
@@ -91,7 +91,7 @@ void service_run::make_anew(operands& o)
   });
   let_go_of_waits(t);
   t.expiry = expiry;
-  t.tick = with_expiry ? tick_for(expiry) : 0;
+  t.tick = with_expiry ? tick_ahead(expiry) : 0;
 }
 
 void service_run::emit(operands& o)

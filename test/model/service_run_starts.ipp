@@ -31,10 +31,8 @@ void service_run::wait_until(time_point t, operands& o, script_view& rest)
 void service_run::wait_on_timer(operands& o, script_view& rest)
 {
   timer& t = pick_timer(o);
-  // An expiry that was past need not be so any more: the clock may have gone back.
-  if (waits_->line().begin_of(t.tick) < t.expiry && wheel_.now() < t.expiry)
-    t.tick = tick_for(t.expiry);
-  start({.timer = number_of(t), .deadline = t.expiry, .tick = t.tick}, o, rest,
+  const auto tick = t.tick ? *t.tick : tick_for(t.expiry);
+  start({.timer = number_of(t), .deadline = t.expiry, .tick = tick}, o, rest,
         [&t](auto&& handler) { t.object->async_wait(std::move(handler)); });
 }
 

@@ -61,6 +61,7 @@ wheel_core::wheel_core(asio::execution_context& context, const asio::any_io_exec
     native_(ex),
     clock_(options_.clock, options_.tick),
     homes_(make_homes(*this, options_, clock_)),
+    last_home_(homes_.size() - 1),
     due_(shards_of(homes_)),
     driver_(
       native_, context, clock_, [this] { return pass(); }, [this] { deliver_found(); })
@@ -70,7 +71,7 @@ wheel_core::~wheel_core() = default;
 
 home& wheel_core::local() noexcept
 {
-  return *homes_[this_thread_number() & (homes_.size() - 1)];
+  return *homes_[this_thread_number() & last_home_];
 }
 
 // Starting.
@@ -133,14 +134,13 @@ void section::finish() noexcept
   const bool post = home_.has_ended() && home_.ended_delivery_.request();
   const tick unneeded = home_.take_unneeded();
   wheel_core& c = home_.core();
-  // Without this the core may go with the wait that is destroyed.
-  const intrusive_ptr<wheel_core> kept(destroyed_ ? &c : nullptr);
   home_.unlock();
 
-  if (destroyed_) destroyed_->end(home_, wait_outcome::destroyed);
   if (post) c.post_ended(home_);
   if (cancelled_ != 0) c.count_ended(cancelled_);
   if (unneeded != no_tick) c.driver_.forget(unneeded);
+  // The core may go with it.
+  if (destroyed_) destroyed_->end(home_, wait_outcome::destroyed);
 }
 
 void wheel_core::tell_driver(home& h) noexcept

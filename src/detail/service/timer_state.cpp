@@ -31,34 +31,39 @@ time_point timer_state::expiry() const noexcept
 
 std::size_t timer_state::expires_at(time_point deadline) noexcept
 {
-  return set_expiry(deadline, core().clock().tick_for(deadline));
+  const wheel_clock& clock = core().clock();
+  const tick when = deadline > clock.now() ? clock.tick_ceil(deadline) : no_tick;
+  return set_expiry(deadline, when, core().local());
 }
 
 std::size_t timer_state::expires_after(duration delay) noexcept
 {
   prefetch_self();
   const auto early = wheel_clock::early_start_of_delay();
-  prefetch_latest();
+  home& here = core().local();
+  prefetch_latest(here);
   const wheel_clock& clock = core().clock();
   const time_point deadline = clock.deadline_after(delay, early);
-  return set_expiry(deadline, clock.tick_for(deadline, delay));
+  return set_expiry(deadline, delay > duration::zero() ? clock.tick_ceil(deadline) : no_tick, here);
 }
 
-std::size_t timer_state::set_expiry(time_point deadline, tick when) noexcept
+std::size_t timer_state::set_expiry(time_point deadline, tick when, home& here) noexcept
 {
   section s(*this);
-  const std::size_t n = timer_waits::cancel(s);
+  const std::size_t n = timer_waits::cancel(s, here);
   expiry_ = deadline;
   when_.store(when, std::memory_order_relaxed);
   // A wait is about to be started, no doubt; now that there is none, it can be at home here.
-  come_home(s);
+  go_to(here);
   return n;
 }
 
 std::size_t timer_state::cancel() noexcept
 {
-  prefetch_latest();
-  return timer_waits::cancel();
+  home& here = core().local();
+  prefetch_latest(here);
+  section s(*this);
+  return timer_waits::cancel(s, here);
 }
 
 std::size_t timer_state::cancel_one() noexcept
@@ -78,17 +83,12 @@ void timer_state::start(timer_wait_op& op)
 }
 
 /// What a wait is filed under now. Requires the lock.
-tick timer_state::tick_of_expiry() noexcept
+tick timer_state::tick_of_expiry() const noexcept
 {
-  const wheel_clock& clock = core().clock();
-  tick when = when_.load(std::memory_order_relaxed);
-  // Filed under the present tick because it had passed when it was set. But a clock that
-  // virtual_time has set back may be before it again.
-  if (clock.time_of(when) < expiry_ && clock.now() < expiry_) {
-    when = clock.tick_ceil(expiry_);
-    when_.store(when, std::memory_order_relaxed);
-  }
-  return when;
+  const tick when = when_.load(std::memory_order_relaxed);
+  // One that had passed is asked for anew: a clock that virtual_time has set back may be before it
+  // again.
+  return when != no_tick ? when : core().clock().tick_for(expiry_);
 }
 
 void timer_state::prefetch_self() const noexcept
@@ -100,9 +100,9 @@ void timer_state::prefetch_self() const noexcept
 /// Asks for what a cancel that is put off will need, unless that is left to threads of another
 /// shard (put_off_cancels.hpp). The addresses may be those of a wait that is gone, which a prefetch
 /// does not mind.
-void timer_state::prefetch_latest() const noexcept
+void timer_state::prefetch_latest(const home& here) const noexcept
 {
-  if (!is_at_home()) return;
+  if (!is_at(here)) return;
   prefetch(latest_.load(std::memory_order_relaxed));
   timing_wheel::prefetch_cell(cell_.load(std::memory_order_relaxed));
 }

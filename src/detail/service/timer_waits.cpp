@@ -17,13 +17,13 @@ timer_waits::~timer_waits()
 std::size_t timer_waits::cancel() noexcept
 {
   section s(*this);
-  return cancel(s);
+  return cancel(s, core().local());
 }
 
-std::size_t timer_waits::cancel(section& s) noexcept
+std::size_t timer_waits::cancel(section& s, const home& here) noexcept
 {
   if (waits_.empty()) return 0;
-  return s.cancel(waits_, &s.at() == &core().local());
+  return s.cancel(waits_, &s.at() == &here);
 }
 
 void timer_waits::take_over(timer_waits& other, const section& s) noexcept
@@ -32,17 +32,11 @@ void timer_waits::take_over(timer_waits& other, const section& s) noexcept
   waits_.splice_back(other.waits_);
 }
 
-void timer_waits::come_home(section& s) noexcept
-{
-  home* const local = &core().local();
-  if (&s.at() != local) home_.store(local, std::memory_order_release);
-}
-
-/// Takes an object without waits to another home.
-void timer_waits::move_to(home& local) noexcept
+/// Takes the object to another home if it has no waits.
+void timer_waits::move_to(home& here) noexcept
 {
   const section s(*this);
-  if (waits_.empty()) home_.store(&local, std::memory_order_release);
+  if (waits_.empty()) go_to(here);
 }
 
 }  // namespace asio_wheel::detail

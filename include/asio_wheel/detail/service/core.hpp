@@ -276,7 +276,8 @@ private:
   const asio::any_io_executor executor_;
   const native_executor native_;
   wheel_clock clock_;
-  std::vector<std::unique_ptr<home>> homes_;
+  const std::vector<std::unique_ptr<home>> homes_;  ///< as many as a power of two
+  const std::size_t last_home_;
   std::atomic<std::size_t> pending_{0};  ///< kept only if there is a limit to it
   std::atomic<tick> passed_{};           ///< the latest that the wheels were advanced to
 

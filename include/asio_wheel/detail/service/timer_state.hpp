@@ -37,15 +37,15 @@ public:
   [[gnu::flatten]] void start(timer_wait_op& op);
 
 private:
-  [[gnu::flatten]] std::size_t set_expiry(time_point deadline, tick when) noexcept;
-  [[nodiscard]] tick tick_of_expiry() noexcept;
+  [[gnu::flatten]] std::size_t set_expiry(time_point deadline, tick when, home& here) noexcept;
+  [[nodiscard]] tick tick_of_expiry() const noexcept;
 
   void prefetch_self() const noexcept;
-  void prefetch_latest() const noexcept;
+  void prefetch_latest(const home& here) const noexcept;
 
   std::atomic<const timer_wait_op*> latest_{nullptr};  ///< of the waits, which may be gone
   std::atomic<const void*> cell_{nullptr};             ///< its cell, unless it has cascaded since
-  std::atomic<tick> when_{};                           ///< what the expiry is filed under
+  std::atomic<tick> when_{};  ///< what the expiry is filed under; no_tick if it had passed
   time_point expiry_{};
 };
 

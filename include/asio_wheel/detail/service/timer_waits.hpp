@@ -49,23 +49,26 @@ protected:
   template <class When, class Filed>
   void start(timer_wait_op& op, When when, Filed filed);
 
-  /// Cancels what is pending, in a section.
-  std::size_t cancel(section& s) noexcept;
+  /// Cancels what is pending, in a section; `here` is the home of this thread.
+  std::size_t cancel(section& s, const home& here) noexcept;
 
   /// The waits, for a section.
   [[nodiscard]] timer_wait_list& waits() noexcept { return waits_; }
 
-  /// Whether this thread starts its own waits at the same home.
-  [[nodiscard]] bool is_at_home() const noexcept
+  /// Whether the waits are at home there.
+  [[nodiscard]] bool is_at(const home& h) const noexcept
   {
-    return home_.load(std::memory_order_relaxed) == &core().local();
+    return home_.load(std::memory_order_relaxed) == &h;
   }
 
-  /// Takes the object, which has no waits, to the home of this thread.
-  void come_home(section& s) noexcept;
+  /// Takes the object, which has no waits, to another home. Requires a section.
+  void go_to(home& h) noexcept
+  {
+    if (!is_at(h)) home_.store(&h, std::memory_order_release);
+  }
 
 private:
-  void move_to(home& local) noexcept;
+  void move_to(home& here) noexcept;
   void take_over(timer_waits& other, const section& s) noexcept;
 
   std::atomic<home*> home_;  ///< of a core that is counted
@@ -110,8 +113,7 @@ void timer_waits::start(timer_wait_op& op, When when, Filed filed)
 {
   // The object may be gone as soon as the wait is filed; the context may not.
   wheel_core& c = core();
-  home& local = c.local();
-  if (home_.load(std::memory_order_relaxed) != &local) move_to(local);
+  if (home& here = c.local(); !is_at(here)) move_to(here);
   tick at;
   {
     section s(*this);

@@ -39,19 +39,13 @@ public:
   friend bool operator!=(no_executor, no_executor) noexcept { return false; }
 };
 
-[[nodiscard]] inline error_code to_error(wait_outcome outcome) noexcept
+/// Requires that it does end, by a call.
+[[nodiscard, gnu::always_inline]] inline error_code to_error(wait_outcome outcome) noexcept
 {
   if (outcome == wait_outcome::expired) return {};
-  switch (outcome) {
-    case wait_outcome::cancelled: return asio::error::operation_aborted;
-    case wait_outcome::timed_out: return asio::error::timed_out;
-    case wait_outcome::rejected: return wheel_errc::too_many_pending;
-    case wait_outcome::undecided:
-    case wait_outcome::expired:
-    case wait_outcome::destroyed:
-    case wait_outcome::described: break;
-  }
-  return {};
+  if (outcome == wait_outcome::cancelled) return asio::error::operation_aborted;
+  if (outcome == wait_outcome::timed_out) return asio::error::timed_out;
+  return wheel_errc::too_many_pending;
 }
 
 /// Tells a wait's home the type of its handler (wait_outcome::described).
