@@ -5,7 +5,9 @@
 //   deferred  the same where coroutines wait, by asio::deferred
 //   burst     6,400 waits are due when the loop next looks: their expiry, without their start
 //   deadline  an operation completes by one post, under a deadline that never comes
-//   touch     a sign of life: wheel_watchdog::touch(); a steady_timer cancelled and started again
+//   cancel_one  --timers waits are pending on one timer; the oldest is cancelled and another
+//   started touch     a sign of life: wheel_watchdog::touch(); a steady_timer cancelled and started
+//   again
 // By: wheel, steady and, for `deadline` only, none. For `deadline`, wheel is cancel_after, and
 // steady one steady_timer per operation.
 #include <asio_wheel.hpp>
@@ -155,6 +157,30 @@ private:
 };
 
 template <class Timer>
+class cancel_one : public turns<cancel_one<Timer>> {
+public:
+  explicit cancel_one(const settings& s) : turns<cancel_one>{s}, timer_{this->context_, seconds{60}}
+  {
+    for (std::size_t i = 0; i < s.timers; ++i) start();
+    this->run();
+  }
+
+  void step(std::size_t)
+  {
+    timer_.cancel_one();
+    start();
+  }
+
+private:
+  void start()
+  {
+    timer_.async_wait([](const error_code&) {});
+  }
+
+  Timer timer_;
+};
+
+template <class Timer>
 class burst : run_of_acts {
 public:
   explicit burst(const settings& s) : run_of_acts{s}
@@ -276,6 +302,8 @@ const std::map<std::pair<std::string, std::string>, void (*)(const settings&)> a
   {{"deadline", "none"}, run<deadline<without>>},
   {{"deadline", "wheel"}, run<deadline<by_cancel_after>>},
   {{"deadline", "steady"}, run<deadline<by_steady_timer>>},
+  {{"cancel_one", "wheel"}, run<cancel_one<wheel_timer>>},
+  {{"cancel_one", "steady"}, run<cancel_one<steady_timer>>},
   {{"touch", "wheel"}, run<touch<wheel_timer>>},
   {{"touch", "steady"}, run<touch<steady_timer>>},
 };
@@ -290,10 +318,10 @@ int main(int argc, char** argv)
     options.add_options()(name, po::value(&value)->default_value(value), text);
   };
   options.add_options()("help", "this");
-  add("act", s.act, "rearm, churn, deferred, burst, deadline or touch");
+  add("act", s.act, "rearm, churn, deferred, burst, deadline, cancel_one or touch");
   add("of", s.of, "wheel, steady or none");
   add("times", s.times, "how often");
-  add("timers", s.timers, "that re-arm themselves");
+  add("timers", s.timers, "that re-arm themselves; waits, for cancel_one");
   add("shards", s.shards, "of the wheel; 0: as many as processors");
   try {
     po::variables_map given;
