@@ -170,6 +170,27 @@ BOOST_AUTO_TEST_CASE(a_wait_can_be_cancelled_until_its_handler_begins)
   for (const auto& wait : waits) BOOST_TEST(wait.result.aborted());
 }
 
+// Such a cancel takes no look at the wait.
+BOOST_AUTO_TEST_CASE(the_one_wait_of_a_timer_can_be_cancelled_until_its_handler_begins)
+{
+  context_with_wheel c;
+  std::array<outcome, 3> waits;
+  std::array<std::optional<wheel_timer>, 3> timers;
+  const auto deadline = c.wheel.now() + 2ms;
+  std::size_t counted = 0;
+  c.wheel.async_wait(deadline, [&](error_code) {
+    counted = timers[0]->cancel() + timers[1]->expires_after(1h);
+    timers[2].reset();
+  });
+  for (std::size_t i = 0; i < timers.size(); ++i) {
+    timers[i].emplace(c.wheel, deadline);
+    timers[i]->async_wait(waits[i].recorder());
+  }
+  support::run_to_end(c.context);
+  BOOST_TEST(counted == 2U);
+  for (const auto& wait : waits) BOOST_TEST(wait.aborted());
+}
+
 // The wheel has found these waits due but not begun them, because more than a batch comes first.
 BOOST_AUTO_TEST_CASE(a_wait_that_is_due_can_be_cancelled)
 {
