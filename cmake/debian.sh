@@ -1,9 +1,14 @@
-# Shell functions that install what a build needs on Debian 12; sourced by the scripts in test and
-# examples.
+# Shell functions that install what a build needs on Debian 12 or 13; sourced by the scripts in test
+# and examples.
 # shellcheck shell=bash disable=SC2034
 
-build_packages=(g++ cmake ninja-build libboost1.81-dev libboost-test1.81-dev
-  libboost-program-options1.81-dev libfmt-dev pkg-config)
+# Debian names Boost's packages after the version: each release has others.
+boost=1.81
+if grep -qx 'VERSION_ID="13"' /etc/os-release 2>/dev/null; then
+  boost=1.88
+fi
+build_packages=(g++ cmake ninja-build "libboost$boost-dev" "libboost-test$boost-dev"
+  "libboost-program-options$boost-dev" libfmt-dev pkg-config)
 # What the examples are checked against: real servers, real load; and what it takes to talk to Redis
 # and to test TLS.
 peer_packages=(libhiredis-dev libssl-dev redis-server wrk nginx-light curl python3 iproute2)
@@ -11,7 +16,7 @@ clang_packages=(clang-16 libclang-rt-16-dev)
 check_packages=(git clang-format-14 clang-tidy-16 doxygen python3-minimal "${build_packages[@]}")
 
 say() {
-  printf '== %s\n' "$*"
+  printf '== %s\n' "$*" | fold -s -w 79
 }
 
 fail() {
@@ -25,17 +30,18 @@ is_installed() {
 
 # show_progress: apt-get's output in short. On a terminal it is one line, which changes.
 show_progress() {
-  local line count=0
+  local line count=0 clear=''
+  [[ ! -t 1 ]] || clear=$'\e[K'
   while IFS= read -r line; do
     case $line in
-      'Need to get '* | 'Fetched '*) printf '   %s\n' "$line" ;;
+      'Need to get '* | 'Fetched '*) printf '%s   %s\n' "$clear" "$line" ;;
       Get:* | Unpacking* | 'Setting up'*)
         [[ $line != 'Setting up'* ]] || ((++count))
-        [[ ! -t 1 ]] || printf '   %.76s\e[K\r' "$line"
+        [[ -z $clear ]] || printf '   %.76s%s\r' "$line" "$clear"
         ;;
     esac
   done
-  [[ ! -t 1 ]] || printf '\e[K'
+  printf '%s' "$clear"
   ((count == 0)) || printf '   %s packages set up\n' "$count"
 }
 
@@ -57,13 +63,14 @@ install_packages() {
     command -v sudo >/dev/null || fail "needs root or sudo to install: ${missing[*]}"
     as_root=(sudo)
   fi
-  as_root+=(env DEBIAN_FRONTEND=noninteractive)
+  as_root+=(env DEBIAN_FRONTEND=noninteractive DEBCONF_NOWARNINGS=yes)
   say "installing with apt-get: ${missing[*]}"
   # Debian's own packages install even if a third-party source is broken.
   "${as_root[@]}" apt-get update -q </dev/null | show_progress || say "apt-get update failed, trying without"
   "${as_root[@]}" apt-get install -y -q --no-install-recommends \
     -o Dpkg::Use-Pty=0 -o APT::Color=0 "${missing[@]}" </dev/null | show_progress ||
-    fail "apt-get could not install: ${missing[*]}"
+    fail "apt-get could not install: ${missing[*]}
+(These are their names in Debian 12 and 13. Elsewhere, install what they hold by hand.)"
 }
 
 # Where this machine's own packages come from, unless MIRROR says otherwise.

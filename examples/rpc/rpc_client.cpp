@@ -370,8 +370,8 @@ bool read_settings(int argc, char** argv, settings& s)
 bool report(const settings& s, const std::vector<results>& runs)
 {
   fmt::print(
-    "{} connections, {} of them silent; {} calls per second for {} s, at random times\n"
-    "(seed {}); {:g} % of them stalled past their deadline of {} ms\n\n",
+    "{} connections, {} of them silent; {} calls per second for {} s, at random\n"
+    "times (seed {}); {:g} % of them stalled past their deadline of {} ms\n\n",
     s.connections, s.silent, s.rate, s.duration, s.seed, 100 * s.stall_share, s.deadline);
   print_table(runs);
   if (runs.size() == 2) print_ratios(runs.front(), runs.back());
