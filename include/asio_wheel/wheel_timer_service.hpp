@@ -106,8 +106,9 @@ public:
   ///
   /// Every wait that was started before the call and pends until it returns is counted once; of
   /// those that are started or end meanwhile, each may or may not be. Not found are waits on their
-  /// way through their handlers' own executors, say in a strand that is busy: that is what
-  /// pending() has more than these.
+  /// way through their handlers' own executors, say in a strand that is busy, and operations that a
+  /// guard has found due and that have not been told yet: that is what pending() has more than
+  /// these.
   ///
   /// All coroutines that await on one kind of executor are of one type: see doc/observing.md. The
   /// operations that a watchdog, a heartbeat or a timed_stream guards share a wait,

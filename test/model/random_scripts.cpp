@@ -31,3 +31,12 @@ BOOST_AUTO_TEST_CASE(does_what_a_list_of_pending_waits_does)
 }
 
 BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(stream_model)
+
+BOOST_AUTO_TEST_CASE(does_what_three_deadlines_do)
+{
+  expect_no_fault(model::play_on_stream, model::steps_to_take(1'000'000) / 20);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -87,5 +87,6 @@ void tell(fmt::format_string<Args...> what, Args&&... args)
 /// All players.
 [[nodiscard]] std::string play_on_wheel(script_view words);
 [[nodiscard]] std::string play_on_service(script_view words);
+[[nodiscard]] std::string play_on_stream(script_view words);
 
 }  // namespace model

@@ -10,11 +10,11 @@ usage() {
 Usage: test/mutations/run.sh [mutation...]
 
 Each file test/mutations/NAME.patch is a fault, with a line "Caught by: PROGRAM SUITE" at its top.
-Copies the sources to build/mutations, builds these test programs there, without optimisation, and
-runs the suites once as they are: they have to pass. Then applies one patch at a time, builds again,
-and runs its suite: that has to fail, or to hang for longer than two minutes. Fails if a fault goes
-unnoticed, or a patch does not fit the sources any more. Without a name: all of them. Takes a minute
-for each. Installs the packages that are missing, as test/run.sh does. JOBS=n limits the compilers.
+Copies the sources to build/mutations, builds these test programs there, with AddressSanitizer,
+and runs the suites once as they are: they have to pass. Then applies one patch at a time, builds
+again, and runs its suite: that has to fail, or to hang for longer than two minutes. Fails if a fault
+goes unnoticed, or a patch does not fit the sources any more. Without a name: all of them. Takes a
+minute for each. Installs the packages that are missing, as test/run.sh does. JOBS=n limits the compilers.
 END
 }
 
@@ -66,6 +66,7 @@ mapfile -t programs < <(printf '%s\n' "${program_of[@]}" | sort -u)
 say "as it is"
 refresh
 cmake -S "$copy" -B "$tree/build" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 \
+  -DCMAKE_CXX_FLAGS="-fsanitize=address -fno-sanitize-recover=all" \
   -DASIO_WHEEL_BUILD_EXAMPLES=OFF -DASIO_WHEEL_BUILD_BENCHMARKS=OFF >"$tree/configure.log" 2>&1 ||
   fail "does not configure; see $tree/configure.log"
 build >"$tree/build.log" || fail "does not build; see $tree/build.log"

@@ -40,6 +40,7 @@ void shard::stamp(wait_op& op) noexcept
   // that a thread starts carry growing stamps, whichever shards they go to.
   stamp_ = this_thread_stamp = std::max(stamp_, this_thread_stamp) + 1;
   op.stamp_ = stamp_ & wait_op::last_stamp;
+  op.seen_ = 0;  // a guard starts its one wait again and again
 }
 
 void shard::file_due(wait_op& op) noexcept

@@ -222,6 +222,20 @@ BOOST_AUTO_TEST_CASE(has_one_wait_for_all_that_a_watchdog_guards)
   BOOST_TEST(count_of_all(c.wheel) == 0U);
 }
 
+BOOST_AUTO_TEST_CASE(sees_what_a_watchdog_guards_whenever_that_is_started)
+{
+  support::operation_on_wheel c;
+  wheel_watchdog dog(c.wheel, 1h);
+  for (int i = 0; i < 10; ++i) {
+    c.operation.async_run(dog.guard(shop::answer_came{}));
+    BOOST_TEST(count_of_all(c.wheel) == 1U);
+    c.operation.complete({});
+    c.context.restart();
+    c.context.poll();
+    for (int looks = 0; looks < i; ++looks) BOOST_TEST(count_of_all(c.wheel) == 0U);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(names_the_handler_behind_an_executor)
 {
   context_with_wheel c;
