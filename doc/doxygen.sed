@@ -9,3 +9,9 @@ s,^struct (boost|fmt|std)::[a-z_:]+,struct specialization,
 # The base of wheel_watchdog and heartbeat, whose members are theirs.
 s,^namespace asio_wheel::detail \{,namespace asio_wheel {,
 s,public detail::alive_object<detail::,public alive_object<,
+
+# The groups of enums. Doxygen 1.9.8 does not find an enum that reference.dox names.
+s,^enum class clock_source ,/// @ingroup wheels\n&,
+s,^enum class wheel_errc ,/// @ingroup waiting\n&,
+s,^enum class missed_tick ,/// @ingroup repeating\n&,
+s,^enum class heartbeat_event ,/// @ingroup alive\n&,
