@@ -80,7 +80,7 @@ private:
     const auto before = c_.wheel.stats().cancelled;
     waits_[waits_.size() - 1 - below(std::min<std::size_t>(20, waits_.size()))].signal.emit(
       cancellation_type::terminal);
-    cancelled_ += c_.wheel.stats().cancelled - before;
+    cancelled_ += static_cast<std::size_t>(c_.wheel.stats().cancelled - before);
   }
 
   std::size_t below(std::size_t n)

@@ -30,6 +30,14 @@ std::size_t handlers_run(context_with_wheel& c, std::chrono::milliseconds time)
   return c.context.run_for(time);
 }
 
+// With io_uring alone, Asio leaves a cancelled timer's timeout in the ring and, when that comes,
+// runs an operation of its own, which is counted. So it does for its own steady_timer.
+#ifdef BOOST_ASIO_HAS_IO_URING_AS_DEFAULT
+constexpr std::size_t of_asio = 1;
+#else
+constexpr std::size_t of_asio = 0;
+#endif
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(quiet)
@@ -57,7 +65,7 @@ BOOST_AUTO_TEST_CASE(nothing_wakes_a_loop_whose_waits_were_cancelled)
     c.context.poll();
     if (expired != 0) return false;
     BOOST_TEST(aborted == 100);
-    BOOST_TEST(handlers_run(c, ahead + 30ms) == 0U);
+    BOOST_TEST(handlers_run(c, ahead + 30ms) <= of_asio);
     BOOST_TEST(wakeups(c) == 0U);
     return true;
   });
