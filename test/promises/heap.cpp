@@ -6,6 +6,10 @@
 #include <cstdlib>
 #include <new>
 
+#if defined(_WIN32)
+#include <malloc.h>
+#endif
+
 namespace {
 
 constexpr std::size_t unlimited = support::heap_limit::unlimited;
@@ -28,6 +32,27 @@ bool refuse() noexcept
   return refused = true;
 }
 
+// Windows has no std::aligned_alloc.
+#if defined(_WIN32)
+void* take(std::size_t alignment, std::size_t size) noexcept
+{
+  return _aligned_malloc(size, alignment);
+}
+void give_back(void* block) noexcept
+{
+  _aligned_free(block);
+}
+#else
+void* take(std::size_t alignment, std::size_t size) noexcept
+{
+  return std::aligned_alloc(alignment, size);
+}
+void give_back(void* block) noexcept
+{
+  std::free(block);
+}
+#endif
+
 /// Each block has its size in front, in a header that keeps the alignment.
 constexpr std::size_t header(std::size_t alignment)
 {
@@ -39,7 +64,7 @@ void* allocate(std::size_t size, std::size_t alignment)
   if (refuse()) throw std::bad_alloc();
   const std::size_t front = header(alignment);
   const std::size_t total = (front + size + front - 1) / front * front;
-  auto* const block = static_cast<std::byte*>(std::aligned_alloc(front, total));
+  auto* const block = static_cast<std::byte*>(take(front, total));
   if (!block) throw std::bad_alloc();
   ::new (block) std::size_t(size);
   in_use += size;
@@ -51,7 +76,7 @@ void deallocate(void* p, std::size_t alignment) noexcept
   if (!p) return;
   auto* const block = static_cast<std::byte*>(p) - header(alignment);
   in_use -= *reinterpret_cast<std::size_t*>(block);
-  std::free(block);
+  give_back(block);
 }
 
 }  // namespace

@@ -95,11 +95,11 @@ BOOST_AUTO_TEST_CASE(a_wait_for_ever_is_work)
 BOOST_AUTO_TEST_CASE(run_returns_at_once_after_the_last_wait)
 {
   // Cancelled waits leave nothing behind, however far off the wheel's timer was.
-  for (const auto far : {20s, 3600s, 1000000s}) {
+  for (const auto later : {20s, 3600s, 1000000s}) {
     context_with_wheel c;
     outcome aborted;
     outcome expired;
-    wheel_timer timer(c.context, far);
+    wheel_timer timer(c.context, later);
     timer.async_wait(aborted.recorder());
     c.context.poll();
     c.wheel.async_wait(2ms, [&](error_code ec) {
@@ -157,11 +157,11 @@ BOOST_AUTO_TEST_CASE(a_pass_that_meets_the_timer_leaves_nothing_behind)
 {
   for (int round = 0; round < 200; ++round) {
     context_with_wheel c;
-    wheel_timer far(c.context, 1h), near(c.context);
-    far.async_wait([](error_code) {});
+    wheel_timer later(c.context, 1h), soon(c.context);
+    later.async_wait([](error_code) {});
     std::thread other([&] {
-      near.expires_after(1ms);
-      near.async_wait([&](error_code) { far.cancel(); });
+      soon.expires_after(1ms);
+      soon.async_wait([&](error_code) { later.cancel(); });
     });
     support::run_to_end(c.context);
     other.join();

@@ -84,14 +84,14 @@ BOOST_AUTO_TEST_CASE(a_coarse_clock_adds_its_grain_at_the_most)
 BOOST_AUTO_TEST_CASE(an_earlier_wait_wakes_a_wheel_that_sleeps_for_a_later_one)
 {
   context_with_wheel c(support::with_tick(one_tick));
-  support::outcome far;
-  c.wheel.async_wait(1h, far.recorder());
+  support::outcome later;
+  c.wheel.async_wait(1h, later.recorder());
   const auto late = median_lateness(
     c, 61, [&](auto deadline, auto handler) { c.wheel.async_wait(deadline, handler); });
   BOOST_TEST(late.count() <= nanoseconds(one_tick).count());
   BOOST_TEST(c.wheel.cancel_all() == 1U);
   support::run_to_end(c.context);
-  BOOST_TEST(far.aborted());
+  BOOST_TEST(later.aborted());
 }
 
 BOOST_AUTO_TEST_CASE(a_stalled_loop_catches_up_in_one_pass)

@@ -76,26 +76,26 @@ BOOST_AUTO_TEST_CASE(a_far_wait_does_not_wake_before_its_time)
   auto options = support::with_tick(100us);
   options.slots = 256;
   context_with_wheel c(options);
-  outcome far;
-  c.wheel.async_wait(1h, far.recorder());
+  outcome later;
+  c.wheel.async_wait(1h, later.recorder());
   c.context.poll();
   BOOST_TEST(handlers_run(c, 30ms) == 0U);
   BOOST_TEST(wakeups(c) == 0U);
   BOOST_TEST(c.wheel.cancel_all() == 1U);
   support::run_to_end(c.context);
-  BOOST_TEST(far.aborted());
+  BOOST_TEST(later.aborted());
 }
 
 BOOST_AUTO_TEST_CASE(a_near_wait_wakes_once)
 {
   support::with_time_enough(20ms, [](std::chrono::milliseconds ahead) {
     context_with_wheel c(support::with_long_finest_level(100us));
-    outcome near;
-    c.wheel.async_wait(ahead, near.recorder());
+    outcome soon;
+    c.wheel.async_wait(ahead, soon.recorder());
     c.context.poll();
-    if (!near.pending()) return false;
+    if (!soon.pending()) return false;
     support::run_to_end(c.context);
-    BOOST_TEST(near.succeeded());
+    BOOST_TEST(soon.succeeded());
     BOOST_TEST(wakeups(c) == 1U);
     return true;
   });

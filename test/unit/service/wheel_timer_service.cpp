@@ -70,19 +70,19 @@ BOOST_AUTO_TEST_CASE(takes_any_unit_of_time)
 BOOST_AUTO_TEST_CASE(pending_follows_starts_expiries_and_cancels)
 {
   context_with_wheel c;
-  outcome near;
-  outcome far;
+  outcome soon;
+  outcome later;
   BOOST_TEST(c.wheel.pending() == 0U);
-  c.wheel.async_wait(1ms, near.recorder());
+  c.wheel.async_wait(1ms, soon.recorder());
   BOOST_TEST(c.wheel.pending() == 1U);
-  c.wheel.async_wait(1h, far.recorder());
+  c.wheel.async_wait(1h, later.recorder());
   BOOST_TEST(c.wheel.pending() == 2U);
-  support::run_until(c.context, [&] { return !near.pending(); });
+  support::run_until(c.context, [&] { return !soon.pending(); });
   BOOST_TEST(c.wheel.pending() == 1U);
   c.wheel.cancel_all();
   BOOST_TEST(c.wheel.pending() == 0U);
   support::run_to_end(c.context);
-  BOOST_TEST(far.aborted());
+  BOOST_TEST(later.aborted());
 }
 
 BOOST_AUTO_TEST_CASE(cancel_all_reaches_the_waits_of_every_thread)

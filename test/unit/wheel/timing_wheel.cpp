@@ -1,7 +1,9 @@
 // Tests beside the model: cascades, far deadlines, drains, and what check() finds.
 #include <asio_wheel/detail/wheel/timing_wheel.hpp>
 
+#if defined(__linux__)
 #include <unistd.h>
+#endif
 
 #include <boost/test/unit_test.hpp>
 
@@ -509,6 +511,7 @@ BOOST_AUTO_TEST_CASE(cascade_that_was_begun_survives_a_rewind_and_a_drain)
   }
 }
 
+#if defined(__linux__)
 BOOST_AUTO_TEST_CASE(unused_wheel_takes_no_memory_for_its_slots)
 {
   const auto resident = [] {
@@ -522,6 +525,7 @@ BOOST_AUTO_TEST_CASE(unused_wheel_takes_no_memory_for_its_slots)
   for (std::size_t i = 0; i < n; ++i) wheels.emplace_back();
   BOOST_TEST(resident() - before < n * 32 * 1024);
 }
+#endif
 
 BOOST_AUTO_TEST_CASE(geometry_out_of_range_is_refused)
 {
