@@ -24,6 +24,7 @@ void driver::close() noexcept
   wake_ = tick{};
   timer_.reset();
   strand_.reset();
+  work_ = {};
 }
 
 void driver::insist() noexcept
@@ -97,6 +98,7 @@ void driver::pass()
 
 void driver::set_timer(std::optional<tick> next)
 {
+  if (!inner_.native.counts_timers()) hold_work(next.has_value());
   const bool stopped = clock_.is_stopped();  // if that changes from here on, another pass follows
   const std::lock_guard lock(timer_mutex_);
   const tick when = std::min(wake_.load(), next.value_or(disarmed));
@@ -109,6 +111,13 @@ void driver::set_timer(std::optional<tick> next)
     timer_->cancel();
   }
   wake_ = next && stopped ? clock_.tick_floor(clock_.now()) + 1 : armed_;
+}
+
+/// Keeps the context running while the timer waits. Such a context cannot say what it runs, so that
+/// none but passes set its timer.
+void driver::hold_work(bool waits) noexcept
+{
+  work_ = waits ? inner_.native.work() : asio::any_io_executor();
 }
 
 /// Requires the timer's lock.

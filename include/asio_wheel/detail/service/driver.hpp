@@ -71,6 +71,7 @@ private:
   [[gnu::noinline]] void request_pass();
   void pass();
   void set_timer(std::optional<tick> next);
+  [[gnu::noinline, gnu::cold]] void hold_work(bool waits) noexcept;
   void arm(tick when);
   void wake_up(tick when);
 
@@ -84,6 +85,8 @@ private:
   std::unique_ptr<timer> timer_;
   task_memory timer_memory_;
   tick armed_ = disarmed;  ///< what the timer waits for
+
+  asio::any_io_executor work_;  ///< while it waits, if the context does not count that
 
   /// What the driver wakes up for, for those who start waits. From the start of a pass it is
   /// `disarmed`: a wait that the pass does not see any more asks for a wake-up of its own, and the

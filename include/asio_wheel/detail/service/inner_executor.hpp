@@ -24,9 +24,9 @@ struct inner_resources {
 /// What it runs is a **turn**: functions of the strand, and behind them, when the strand is free
 /// again, the delivery of what they found due, by the same thread.
 ///
-/// The timer's completion is a turn where it is: the context is running it already. What is posted
-/// to the strand goes through the context, from memory that is set aside. A strand that cannot have
-/// memory for its own function, behind those it was given, never runs again.
+/// The timer's completion is a turn where it is, if the context is running it already. What is
+/// posted to the strand goes through the context, from memory that is set aside. A strand that
+/// cannot have memory for its own function, behind those it was given, never runs again.
 class inner_executor {
 public:
   explicit inner_executor(inner_resources& resources) noexcept : resources_(&resources) {}
@@ -38,7 +38,7 @@ public:
       f();
       behind();
     };
-    if (posts_)
+    if (posts_ || !resources_->native.running_in_this_thread())
       resources_->native.post(
         asio::bind_allocator(query(asio::execution::allocator), std::move(turn)));
     else

@@ -8,8 +8,10 @@
 
 namespace asio_wheel::detail {
 
-/// The context's executor, with its type if that is one of Asio's own. Posting through the type
-/// uses the function's allocator; posting through any_io_executor does not.
+/// The context's executor, with its type if that is one of Asio's own, whose contexts complete
+/// their timers themselves and count them as work. For any other, Asio completes timers in a thread
+/// of its own. Posting through the type uses the function's allocator; posting through
+/// any_io_executor does not.
 class native_executor {
 public:
   explicit native_executor(const asio::any_io_executor& ex) : typed_(typed(ex)) {}
@@ -32,6 +34,15 @@ public:
     return std::visit(runs, typed_);
   }
 
+  /// Whether a timer's wait is work of the context.
+  [[nodiscard]] bool counts_timers() const noexcept { return typed_.index() != 0; }
+
+  /// What is work of a context that does not count its timers.
+  [[nodiscard]] asio::any_io_executor work() const noexcept
+  {
+    return asio::prefer(std::get<0>(typed_), asio::execution::outstanding_work.tracked);
+  }
+
 private:
   using variant = std::variant<asio::any_io_executor, asio::io_context::executor_type,
                                asio::thread_pool::executor_type>;
@@ -39,7 +50,9 @@ private:
   static variant typed(const asio::any_io_executor& ex)
   {
     if (const auto* e = ex.target<asio::io_context::executor_type>()) return *e;
+#if !defined(BOOST_ASIO_HAS_IOCP) && !defined(ASIO_HAS_IOCP)
     if (const auto* e = ex.target<asio::thread_pool::executor_type>()) return *e;
+#endif
     return ex;
   }
 

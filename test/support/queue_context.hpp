@@ -1,0 +1,123 @@
+// An execution context of a user's own, which Asio knows nothing of.
+#pragma once
+
+#include <boost/asio/execution.hpp>
+#include <boost/asio/execution_context.hpp>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+namespace support {
+
+/// A queue of functions. Asio has to run its timers in a thread of its own.
+class queue_context : public boost::asio::execution_context {
+public:
+  class executor_type {
+  public:
+    executor_type(queue_context& c, bool tracked) noexcept : context_(&c), tracked_(tracked)
+    {
+      if (tracked_) context_->count(1);
+    }
+    executor_type(const executor_type& other) noexcept
+      : executor_type(*other.context_, other.tracked_)
+    {}
+    executor_type& operator=(const executor_type&) = delete;
+    ~executor_type()
+    {
+      if (tracked_) context_->count(-1);
+    }
+
+    [[nodiscard]] queue_context& query(boost::asio::execution::context_t) const noexcept
+    {
+      return *context_;
+    }
+    [[nodiscard]] static constexpr boost::asio::execution::blocking_t query(
+      boost::asio::execution::blocking_t) noexcept
+    {
+      return boost::asio::execution::blocking.never;
+    }
+    [[nodiscard]] executor_type require(boost::asio::execution::blocking_t::never_t) const noexcept
+    {
+      return *this;
+    }
+    [[nodiscard]] executor_type require(
+      boost::asio::execution::outstanding_work_t::tracked_t) const noexcept
+    {
+      return {*context_, true};
+    }
+    [[nodiscard]] executor_type require(
+      boost::asio::execution::outstanding_work_t::untracked_t) const noexcept
+    {
+      return {*context_, false};
+    }
+
+    template <class Function>
+    void execute(Function f) const
+    {
+      context_->push([kept = std::make_shared<Function>(std::move(f))] { (*kept)(); });
+    }
+
+    friend bool operator==(const executor_type& a, const executor_type& b) noexcept
+    {
+      return a.context_ == b.context_;
+    }
+    friend bool operator!=(const executor_type& a, const executor_type& b) noexcept
+    {
+      return !(a == b);
+    }
+
+  private:
+    queue_context* context_;
+    bool tracked_;
+  };
+
+  ~queue_context()
+  {
+    shutdown();
+    functions_.clear();  // they may have something of the services
+    destroy();
+  }
+
+  [[nodiscard]] executor_type get_executor() noexcept { return {*this, false}; }
+
+  /// Runs functions until there is neither one nor work.
+  void run()
+  {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      change_.wait(lock, [this] { return !functions_.empty() || work_ == 0; });
+      if (functions_.empty()) return;
+      auto f = std::move(functions_.front());
+      functions_.pop_front();
+      lock.unlock();
+      f();
+      f = nullptr;
+      lock.lock();
+    }
+  }
+
+private:
+  void count(int n) noexcept
+  {
+    const std::lock_guard lock(mutex_);
+    work_ += n;
+    change_.notify_all();
+  }
+
+  void push(std::function<void()> f)
+  {
+    const std::lock_guard lock(mutex_);
+    functions_.push_back(std::move(f));
+    change_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable change_;
+  std::deque<std::function<void()>> functions_;
+  int work_ = 0;
+};
+
+}  // namespace support
