@@ -243,8 +243,8 @@ private:
 
   time_point deadline_of_dog() const
   {
-    const auto part = std::chrono::milliseconds(static_cast<int>(pressure_ * 40));
-    return touched_ + longest - part;
+    const auto range = static_cast<double>((longest - shortest).count());
+    return touched_ + longest - std::chrono::milliseconds(static_cast<int>(pressure_ * range));
   }
 
   /// What must be true between two acts. A handler may have left something to be done.
