@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Draws the charts of README.md from a file that run.py wrote.
 
-    python3 bench/charts.py bench-results.json --out doc/charts
+    python3 bench/charts.py bench/results.json --out doc
 
 One SVG per chart: medians as lines; a point's title, which browsers show under the pointer, has the spread of the rounds.
 Readable on light and on dark pages; the line below each says on which machine, when, and at which commit it was measured.
@@ -120,9 +120,9 @@ def text(x, y, content, cls, anchor="start"):
 
 def points_of(chart, data, contender):
     """[(n, median, min, max)]; what is not above zero has no place on a logarithmic axis."""
-    found = [(r["n"], r["metrics"][chart.metric]) for r in data["results"]
+    found = [(r["n"], report.spread(r["metrics"].get(chart.metric, []))) for r in data["results"]
              if (r["suite"], r["workload"], r["contender"]) == (chart.suite, chart.workload, contender)]
-    return sorted((n, *(m[what] / chart.unit for what in ("median", "min", "max"))) for n, m in found if m["median"] > 0)
+    return sorted((n, *(value / chart.unit for value in s)) for n, s in found if s and s.median > 0)
 
 
 def grid(chart, x, y):

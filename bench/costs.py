@@ -2,12 +2,14 @@
 """Counts what an act costs: user instructions by callgrind, system calls by strace. Neither depends on how busy the
 machine is.
 
-    python3 bench/costs.py --build build/release
+    python3 bench/costs.py --build build/release               prints a table
+    python3 bench/costs.py --json bench/costs.json             writes it to a file, too
 
 The acts are described in costs.cpp. Needs valgrind and strace.
 """
 
 import argparse
+import json
 import pathlib
 import re
 import shutil
@@ -30,12 +32,14 @@ ROWS = [
     ("the same, 40,000 waits", "cancel_one", ["--timers", "40000"], 64_000, 64_000),
     ("sign of life: touch()", "touch", [], 64_000, 64_000),
 ]
+OF = ("steady", "wheel")
 
 
 def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--build", default="build/release", help="where the programs were built [%(default)s]")
     p.add_argument("--act", help="only this one")
+    p.add_argument("--json", help="a file for the figures")
     return p.parse_args()
 
 
@@ -72,14 +76,22 @@ def main():
     if not rows:
         sys.exit(f"costs.py: there is no act {args.act}")
     print("| per | instructions: steady_timer | wheel | system calls: steady_timer | wheel |\n|---|---|---|---|---|")
+    results = []
     for text, act, options, counted, called in rows:
         def line(of, times):
             return [program, "--act", act, "--of", of, "--times", times, *options]
-        ran = [instructions(line(of, counted)) / counted for of in ("steady", "wheel")]
+        ran = [instructions(line(of, counted)) / counted for of in OF]
         # Twice as often, less once: what starting the program takes is not counted.
-        asked = [(system_calls(line(of, 2 * called)) - system_calls(line(of, called))) / called for of in ("steady", "wheel")]
-        note = f" (without: {instructions(line('none', counted)) / counted:,.0f})" if act == "deadline" else ""
+        asked = [(system_calls(line(of, 2 * called)) - system_calls(line(of, called))) / called for of in OF]
+        result = {"per": text, "instructions": dict(zip(OF, ran)), "system_calls": dict(zip(OF, asked))}
+        note = ""
+        if act == "deadline":
+            result["instructions"]["none"] = instructions(line("none", counted)) / counted
+            note = f" (without: {result['instructions']['none']:,.0f})"
         print(f"| {text}{note} | {ran[0]:,.0f} | {ran[1]:,.0f} | {asked[0]:.2f} | {asked[1]:.2f} |", flush=True)
+        results.append(result)
+        if args.json:  # after each row: whoever stops it keeps what was counted
+            pathlib.Path(args.json).write_text(json.dumps(results, indent=1) + "\n")
 
 
 if __name__ == "__main__":

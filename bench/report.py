@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Shows a file that run.py wrote: tables of medians, spreads and ratios, and the targets.
+"""Shows a file that run.py wrote.
 
-    python3 bench/report.py bench-results.json              for the screen
-    python3 bench/report.py bench-results.json --markdown   for bench/README.md
+    python3 bench/report.py bench-results.json              tables of medians, spreads and ratios, and the targets
+    python3 bench/report.py bench-results.json --markdown   the targets as bench/README.md has them
 """
 
 import json
 import pathlib
+import statistics
 import sys
+from collections import namedtuple
 
 sys.dont_write_bytecode = True  # leave no __pycache__ among the sources
 import plan  # noqa: E402
@@ -34,31 +36,73 @@ def provenance(data):
             f"{data['seed']}{options}")
 
 
-def cell_text(workload, result):
-    """The median, the spread, and how much better than the reference it is."""
-    m = result["metrics"][workload.metric]
-    text = f"{number(m['median'])} ({number(m['min'])}-{number(m['max'])})"
-    ratio = result["better_than"].get(workload.reference_of(result["contender"]))
-    if ratio and result["contender"] != workload.reference:
-        text += f" {number(ratio['median'])}x"
-    extra = [f"{number(result['metrics'][name]['median'])} {unit}" for name, unit in workload.more.items()
-             if name in result["metrics"]]
-    return text, ", ".join(extra)
+Spread = namedtuple("Spread", "median min max")
 
 
-def table(workload, results):
-    """Rows of strings: the head, then one per contender; a second row where there are more metrics."""
-    sizes = sorted({r["n"] for r in results})
-    rows = [["", *[f"n = {size(n)}" for n in sizes]]]
-    for contender in workload.programs:
-        mine = {r["n"]: r for r in results if r["contender"] == contender}
-        if not mine:
-            continue
-        cells = [cell_text(workload, mine[n]) if n in mine else ("", "") for n in sizes]
-        rows.append([contender, *[c[0] for c in cells]])
-        if any(c[1] for c in cells):
-            rows.append(["", *[c[1] for c in cells]])
-    return rows
+def spread(values):
+    """Over the rounds that were measured; None if there was none."""
+    good = [v for v in values if v is not None]
+    return Spread(statistics.median(good), min(good), max(good)) if good else None
+
+
+def quotients(over, under):
+    """Round by round."""
+    return [a / b if a is not None and b else None for a, b in zip(over, under)]
+
+
+def with_spread(s):
+    return f"{number(s.median)} ({number(s.min)}-{number(s.max)})"
+
+
+class Results:
+    def __init__(self, data):
+        self.metrics = {(r["suite"], r["workload"], r["contender"], r["n"]): r["metrics"] for r in data["results"]}
+
+    def runs(self, suite, workload, contender, n, metric):
+        """One value for each round; none if it was not measured."""
+        return self.metrics.get((suite, workload, contender, n), {}).get(metric, [])
+
+    def better(self, workload, contender, other, n):
+        """How many times better than the other."""
+        mine, theirs = (self.runs(workload.suite, workload.name, c, n, workload.metric) for c in (contender, other))
+        return spread(quotients(mine, theirs) if workload.higher_is_better else quotients(theirs, mine))
+
+    def cell(self, w, contender, n):
+        """The median, the spread, and how much better than the reference it is; then the other metrics."""
+        value = spread(self.runs(w.suite, w.name, contender, n, w.metric))
+        if not value:
+            return "", ""
+        text = with_spread(value)
+        ratio = self.better(w, contender, w.reference_of(contender), n)
+        if ratio and contender != w.reference:
+            text += f" {number(ratio.median)}x"
+        more = [(spread(self.runs(w.suite, w.name, contender, n, name)), unit) for name, unit in w.more.items()]
+        return text, ", ".join(f"{number(m.median)} {unit}" for m, unit in more if m)
+
+    def table(self, w):
+        """Rows of strings: the head, then one per contender; a second row where there are more metrics. None of nothing."""
+        measured = {(contender, n) for suite, name, contender, n in self.metrics if (suite, name) == (w.suite, w.name)}
+        sizes = sorted({n for _, n in measured})
+        rows = [["", *[f"n = {size(n)}" for n in sizes]]]
+        for contender in w.programs:
+            cells = [self.cell(w, contender, n) for n in sizes]
+            rows += [row for row in ([contender, *[c[0] for c in cells]], ["", *[c[1] for c in cells]]) if any(row[1:])]
+        return rows if sizes else None
+
+    def of_target(self, t):
+        """None if it was not measured."""
+        runs = lambda workload, contender, n, metric: self.runs(t.suite, workload, contender, n, metric)
+        if isinstance(t.what, str):
+            return spread(runs(t.workload, t.contender, t.n, t.what))
+        workload = next(w for w in plan.WORKLOADS if (w.suite, w.name) == (t.suite, t.workload))
+        kind, *others = t.what
+        if kind == "against":
+            return self.better(workload, t.contender, others[0], t.n)
+        mine = runs(t.workload, t.contender, t.n, workload.metric)
+        if kind == "of":
+            return spread(quotients(mine, runs(*others, workload.metric)))
+        base, unit = (runs(t.workload, other, t.n, workload.metric) for other in others)
+        return spread(quotients([a - b if None not in (a, b) else None for a, b in zip(mine, base)], unit))
 
 
 def aligned(rows):
@@ -71,62 +115,33 @@ def marked_down(rows):
     return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:]])
 
 
-def measured(target, find):
-    """The value, its least and its greatest; None if it was not measured."""
-    result = find(target.suite, target.workload, target.contender, target.n)
-    if not result:
-        return None
-    if isinstance(target.what, str):
-        m = result["metrics"].get(target.what)
-        return m and (m["median"], m["min"], m["max"])
-    if target.what[0] == "against":
-        m = result["better_than"].get(target.what[1])
-        return m and (m["median"], m["min"], m["max"])
-    if target.what[0] == "added":
-        base, unit = (find(target.suite, target.workload, name, target.n) for name in target.what[1:])
-        if not base or not unit:
-            return None
-        runs = [r["metrics"]["cpu_ns"]["runs"] for r in (result, base, unit)]
-        return ordered([(a - b) / u for a, b, u in zip(*runs)])
-    other = find(target.suite, *target.what[1:])
-    if not other:
-        return None
-    metric = next(w.metric for w in plan.WORKLOADS if (w.suite, w.name) == (target.suite, target.workload))
-    pairs = zip(result["metrics"][metric]["runs"], other["metrics"][metric]["runs"])
-    return ordered([a / b for a, b in pairs if b])
-
-
-def ordered(values):
-    """Median, least and greatest; None of nothing."""
-    values = sorted(values)
-    return (values[len(values) // 2], values[0], values[-1]) if values else None
-
-
-def targets(data):
-    index = {(r["suite"], r["workload"], r["contender"], r["n"]): r for r in data["results"]}
-    rows = [["target", "wanted", "measured (min-max)", ""]]
+def targets(results):
+    """Rows of strings, for those that were measured."""
+    rows = [["", "wanted", "measured", ""]]
     for t in plan.TARGETS:
-        wanted = ("at least " if t.at_least else "at most ") + number(t.bound)
-        value = measured(t, lambda *key: index.get(key))
-        if value is None:
-            continue  # not measured in this run
-        met = value[0] >= t.bound if t.at_least else value[0] <= t.bound
-        rows.append([t.text, wanted, f"{number(value[0])} ({number(value[1])}-{number(value[2])})", "met" if met else "MISSED"])
+        value = results.of_target(t)
+        if value:
+            met = value.median >= t.bound if t.at_least else value.median <= t.bound
+            wanted = ("at least " if t.at_least else "at most ") + number(t.bound)
+            rows.append([t.text, wanted, with_spread(value), "met" if met else "**missed**"])
     return rows
 
 
-def text(data, markdown=False):
-    show = marked_down if markdown else aligned
-    title = (lambda s: f"### {s}\n") if markdown else (lambda s: s)
+def text(data):
+    results = Results(data)
     parts = [provenance(data) + ".", "Median (min-max) of the rounds; 3x: three times better than the reference, which is "
              "steady_timer, or std::multimap for the wheel alone.\n"]
     for w in plan.WORKLOADS:
-        results = [r for r in data["results"] if (r["suite"], r["workload"]) == (w.suite, w.name)]
-        if results:
-            parts += [title(w.title), show(table(w, results)), ""]
-    rows = targets(data)
-    parts += [title(f"Targets ({len(rows) - 1} of {len(plan.TARGETS)} measured)"), show(rows), ""]
+        rows = results.table(w)
+        if rows:
+            parts += [w.title, aligned(rows), ""]
+    rows = targets(results)
+    parts += [f"Targets ({len(rows) - 1} of {len(plan.TARGETS)} measured)", aligned(rows), ""]
     return "\n".join(parts)
+
+
+def markdown(data):
+    return f"{provenance(data)}.\n\n{marked_down(targets(Results(data)))}"
 
 
 def load(name):
@@ -143,7 +158,8 @@ def main():
     files = [a for a in sys.argv[1:] if not a.startswith("-")]
     if len(files) != 1:
         sys.exit(__doc__)
-    print(text(load(files[0]), "--markdown" in sys.argv))
+    show = markdown if "--markdown" in sys.argv else text
+    print(show(load(files[0])))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 
     python3 bench/run.py --build build/release            everything; takes hours
     python3 bench/run.py --build build/release --quick    a first impression, a quarter of an hour
-    python3 bench/run.py --build build/release --targets  only what the targets in bench/README.md need
+    python3 bench/run.py --build build/release --targets  only what bench/README.md's targets and charts need
 
 A ratio is taken within a round, where both contenders ran seconds apart; the table shows the median of the rounds and,
 in brackets, the least and the greatest.
@@ -17,12 +17,12 @@ import pathlib
 import platform
 import re
 import shlex
-import statistics
 import subprocess
 import sys
 import time
 
 sys.dont_write_bytecode = True  # leave no __pycache__ among the sources
+import charts  # noqa: E402
 import plan  # noqa: E402
 import report  # noqa: E402
 
@@ -35,7 +35,7 @@ def arguments():
     p.add_argument("--out", default="bench-results.json", help="the file for the JSON [%(default)s]")
     p.add_argument("--rounds", type=int, help="how often each measurement is made [5]")
     p.add_argument("--quick", action="store_true", help="1e4 and 1e5 waits, 3 rounds, shorter measurements")
-    p.add_argument("--targets", action="store_true", help="only what a target needs, and its reference")
+    p.add_argument("--targets", action="store_true", help="only what a target, its reference or a chart needs")
     p.add_argument("--suite", choices=list(plan.SUITES), help="only this one")
     p.add_argument("--workload", help="only these, separated by commas")
     p.add_argument("--contender", help="only these, separated by commas")
@@ -77,13 +77,17 @@ def needed_by_targets():
     cells = set()
     for t in plan.TARGETS:
         cells.add((t.suite, t.workload, t.contender, t.n))
-        if isinstance(t.what, tuple) and t.what[0] == "against":
-            cells.add((t.suite, t.workload, t.what[1], t.n))
-        elif isinstance(t.what, tuple) and t.what[0] == "added":
-            cells.update((t.suite, t.workload, other, t.n) for other in t.what[1:])
-        elif isinstance(t.what, tuple):
+        if isinstance(t.what, tuple) and t.what[0] == "of":
             cells.add((t.suite, *t.what[1:]))
+        elif isinstance(t.what, tuple):
+            cells.update((t.suite, t.workload, other, t.n) for other in t.what[1:])
     return cells
+
+
+def needed_by_charts():
+    """{(suite, workload, contender, n)}"""
+    return {(c.suite, c.workload, contender, n) for c in charts.CHARTS for contender in c.contenders
+            for w in plan.WORKLOADS if (w.suite, w.name) == (c.suite, c.workload) for n in w.sizes}
 
 
 def chosen(args, programs):
@@ -91,7 +95,7 @@ def chosen(args, programs):
     pick = lambda text: set(text.split(",")) if text else None
     workloads, contenders = pick(args.workload), pick(args.contender)
     sizes = {int(float(n)) for n in args.n.split(",")} if args.n else None
-    wanted = needed_by_targets() if args.targets else None
+    wanted = needed_by_targets() | needed_by_charts() if args.targets else None
     cells = []
     for w in plan.WORKLOADS:
         if (args.suite and w.suite != args.suite) or (workloads and w.name not in workloads):
@@ -119,7 +123,7 @@ def command(args, programs, workload, n, contender):
     line = [programs[workload.programs[contender]][0], "--contender", name, *variant, "--workload", workload.name,
             "--n", n, "--seed", args.seed]
     line += ["--steps", max(workload.steps, n // 2) // (4 if args.quick else 1)]
-    line += ["--seconds", 5 if workload.name == "idle" else 1 if args.quick else 3]
+    line += ["--seconds", workload.seconds.get(n, 1 if args.quick else 3)]
     if args.huge_pages and workload.suite == "alone":
         line.append("--huge-pages")
     if contender.startswith("wheel"):
@@ -158,28 +162,18 @@ class Progress:
             print(text, file=sys.stderr, flush=True)
 
 
-def spread(values):
-    return {"median": statistics.median(values), "min": min(values), "max": max(values), "runs": values}
+def record(workload, n, contender, runs):
+    """What the rounds measured, by metric; None where a round failed."""
+    names = next((run for run in runs if run), {})
+    return {"suite": workload.suite, "workload": workload.name, "contender": contender, "n": n,
+            "metrics": {name: [run and run[name] for run in runs] for name in names}}
 
 
-def summarise(workload, n, rounds):
-    """One result per contender from rounds[contender] = [metrics or None, one per round]."""
-    results = []
-    for contender, runs in rounds.items():
-        good = [r for r in runs if r]
-        if not good:
-            continue
-        result = {"suite": workload.suite, "workload": workload.name, "contender": contender, "n": n,
-                  "metrics": {name: spread([r[name] for r in good]) for name in good[0]}}
-        ratios = {}
-        for other, theirs in rounds.items():
-            pairs = [(a[workload.metric], b[workload.metric]) for a, b in zip(runs, theirs) if a and b]
-            better = [(a / b if workload.higher_is_better else b / a) for a, b in pairs if a and b]
-            if other != contender and better:
-                ratios[other] = spread(better)
-        result["better_than"] = ratios
-        results.append(result)
-    return results
+def as_text(out):
+    """JSON with a line for each result: short, and fit for a repository."""
+    compact = lambda value: json.dumps(value, separators=(",", ":"))
+    head = json.dumps({key: value for key, value in out.items() if key != "results"}, indent=1).removesuffix("\n}")
+    return head + ',\n "results": [\n' + ",\n".join(compact(result) for result in out["results"]) + "\n]}\n"
 
 
 def machine():
@@ -231,9 +225,9 @@ def main():
             for name in names:
                 progress.step(f"{workload.name} {n} {name}")
                 rounds[name].append(measure(command(args, programs, workload, n, name)))
-        out["results"] += summarise(workload, n, rounds)
+        out["results"] += [record(workload, n, name, runs) for name, runs in rounds.items()]
         # Written after every cell: whoever stops a long run keeps what it had measured.
-        pathlib.Path(args.out).write_text(json.dumps(out, indent=1))
+        pathlib.Path(args.out).write_text(as_text(out))
     print(file=sys.stderr)
     print(report.text(out))
     print(f"written to {args.out}")

@@ -32,19 +32,27 @@ workload_table workloads_of()
 {
   workload_table t;
   if constexpr (Contender::any_delay) {
-    t.emplace_back("start", run_work<start_work<Contender>>);
+    t.emplace_back("start", run_work<start_work<Contender, start_figure::mean>>);
+    t.emplace_back("first_start", run_work<start_work<Contender, start_figure::longest>>);
     if constexpr (Contender::cancels) {
       t.emplace_back("churn", run_work<churn_work<Contender, churn_delays::spread>>);
       t.emplace_back("churn_far", run_work<churn_work<Contender, churn_delays::far>>);
+      if constexpr (Contender::expires)
+        t.emplace_back("churn_expiry",
+                       run_work<churn_work<Contender, churn_delays::far_and_expiry>>);
     }
     t.emplace_back("memory", run_work<memory_work<Contender>>);
+    t.emplace_back("contexts", run_work<contexts_work<Contender>>);
   }
   if constexpr (Contender::any_delay && Contender::expires) {
     t.emplace_back("expire", run_work<expire_work<Contender, expiry::spread>>);
+    if constexpr (Contender::many_threads)
+      t.emplace_back("shards", run_work<expire_work<Contender, expiry::by_threads>>);
     t.emplace_back("overdue", run_work<expire_work<Contender, expiry::overdue>>);
     t.emplace_back("burst", run_work<expire_work<Contender, expiry::burst>>);
     t.emplace_back("stall", run_work<expire_work<Contender, expiry::probed>>);
-    t.emplace_back("heartbeat", run_work<heartbeat_work<Contender>>);
+    t.emplace_back("heartbeat", run_work<repeat_work<Contender, period::second>>);
+    t.emplace_back("rearm", run_work<repeat_work<Contender, period::random>>);
     t.emplace_back("idle", run_work<idle_work<Contender>>);
   }
   if constexpr (Contender::cancels)

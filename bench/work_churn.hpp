@@ -1,11 +1,12 @@
-// Workloads in which waits are started and cancelled: start, churn, churn_fixed, churn_far,
-// parallel.
+// Workloads in which waits are started and cancelled: start, first_start, churn, churn_fixed,
+// churn_far, churn_expiry, parallel.
 //
 // churn is the life of a request timeout: n waits are outstanding; a step takes one at random,
 // cancels it (its aborted handler runs) and starts it again. Delays are uniform in 1..60 s;
 // churn_fixed gives every wait 5 s. A wait that expires meanwhile starts again and does not count
 // as a step. At ten million waits that happens once in five steps, so churn_far has delays of
-// 60..120 s, and none expires: starts and cancels alone.
+// 60..120 s, and none expires: starts and cancels alone. churn_expiry is the same while one more
+// timer expires each millisecond.
 #pragma once
 
 #include <algorithm>
@@ -19,8 +20,11 @@
 
 namespace bench {
 
-// CPU ns to start one of n waits. None expires.
-template <class Contender>
+enum class start_figure { mean, longest };
+
+// CPU time to start one of n waits. None expires. `longest` reads the clock around each start: the
+// first start in fresh memory is the one that takes long.
+template <class Contender, start_figure Figure>
 class start_work {
 public:
   explicit start_work(const options& o)
@@ -34,6 +38,7 @@ public:
   {
     const auto cpu = process_cpu();
     timers_.run_turns([this](unsigned) { return next_turn(); });
+    if (Figure == start_figure::longest) return {{"longest_us", micros(longest_)}};
     return {{"cpu_ns", ns_per(process_cpu() - cpu, n_)}};
   }
 
@@ -43,17 +48,21 @@ private:
   turn next_turn()
   {
     const auto last = std::min(n_, started_ + per_turn_);
-    for (; started_ < last; ++started_)
+    for (; started_ < last; ++started_) {
+      const auto begin = Figure == start_figure::longest ? thread_cpu() : nanoseconds{};
       timers_.start_after(started_, random_.between(seconds{5}, seconds{65}));
+      if (Figure == start_figure::longest) longest_ = std::max(longest_, thread_cpu() - begin);
+    }
     return started_ < n_ ? turn::again : turn::stop;
   }
 
   std::size_t n_, per_turn_, started_ = 0;
+  nanoseconds longest_{};
   random_numbers random_;
   typename Contender::template timers<start_work> timers_;
 };
 
-enum class churn_delays { spread, fixed, far };
+enum class churn_delays { spread, fixed, far, far_and_expiry };
 
 // CPU ns per step, after as many steps of warm-up as there are waits.
 template <class Contender, churn_delays Delays>
@@ -65,7 +74,7 @@ public:
       warm_{o.n},
       steps_{o.steps},
       random_{o.seed},
-      timers_{o, *this}
+      timers_{with_one_more(o), *this}
   {}
 
   metrics run()
@@ -77,25 +86,36 @@ public:
             {"expired", static_cast<double>(expired_)}};
   }
 
-  void completed(std::size_t i, time_point, bool aborted)
+  void completed(std::size_t i, time_point deadline, bool aborted)
   {
     if (aborted) {
       ++aborted_;
-    } else {
-      ++expired_;
-      timers_.start_after(i, delay());
+      return;
     }
+    ++expired_;
+    if (i < n_)
+      timers_.start_after(i, delay());
+    else
+      start_expiry(deadline + milliseconds{1});
   }
 
 private:
+  static options with_one_more(options o)
+  {
+    o.n += Delays == churn_delays::far_and_expiry;
+    return o;
+  }
+
+  void start_expiry(time_point deadline) { timers_.start_at(n_, deadline, steady_clock::now()); }
+
   nanoseconds delay()
   {
     if constexpr (Delays == churn_delays::fixed)
       return seconds{5};
-    else if constexpr (Delays == churn_delays::far)
-      return random_.between(seconds{60}, seconds{120});
-    else
+    else if constexpr (Delays == churn_delays::spread)
       return random_.between(seconds{1}, seconds{60});
+    else
+      return random_.between(seconds{60}, seconds{120});
   }
 
   turn next_turn()
@@ -103,6 +123,8 @@ private:
     if (started_ < n_) {
       const auto last = std::min(n_, started_ + per_turn_);
       for (; started_ < last; ++started_) timers_.start_after(started_, delay());
+      if (Delays == churn_delays::far_and_expiry && started_ == n_)
+        start_expiry(steady_clock::now());
       return turn::again;
     }
     if (!measuring_ && aborted_ >= warm_) {

@@ -1,13 +1,16 @@
-// Workloads in which waits expire: expire, overdue, burst, stall, heartbeat.
+// Workloads in which waits expire: expire, shards, overdue, burst, stall, heartbeat, rearm.
 //
 //   expire     n deadlines uniform over one second, the loop otherwise idle: CPU ns per wait,
 //              lateness
+//   shards     like expire, but --shards threads have started the waits, so that each shard of the
+//              wheel has its share
 //   overdue    the same deadlines, but the loop is stuck in one handler until all have passed: CPU
 //              ns per wait
 //   burst      all n waits have the same deadline: CPU ns per wait, lateness
 //   stall      like expire; a probe that runs once per turn of the loop records its longest wait
 //   heartbeat  n timers of one second, each started again by its own handler: CPU ns per fire,
 //              lateness
+//   rearm      like heartbeat, each time with another delay of 1 ms to 1 s
 //
 // Each handler reads the clock and notes how late it is. Every figure includes that, the same for
 // all (steady_clock_now in units_benchmark). A wait that completes before its deadline counts as
@@ -18,6 +21,7 @@
 #include <cstddef>
 #include <stdexcept>
 #include <thread>
+#include <vector>
 
 #include "command_line.hpp"
 #include "contender.hpp"
@@ -40,7 +44,7 @@ inline void add_lateness(metrics& m, lateness& late)
   m.emplace_back("early", static_cast<double>(late.early()));
 }
 
-enum class expiry { spread, overdue, burst, probed };
+enum class expiry { spread, by_threads, overdue, burst, probed };
 
 template <class Contender, expiry Kind>
 class expire_work {
@@ -48,6 +52,8 @@ public:
   explicit expire_work(const options& o)
     : n_{o.n},
       per_turn_{o.per_turn},
+      threads_{std::max<std::size_t>(o.shards, 1)},
+      seed_{o.seed},
       random_{o.seed},
       late_{o.n},
       timers_{o, *this}
@@ -84,10 +90,26 @@ private:
   {
     const auto now = steady_clock::now();
     if (started_ == n_) return probe(now);
+    if (Kind == expiry::by_threads) return start_by_threads(now);
     const auto last = std::min(n_, started_ + per_turn_);
     for (; started_ < last; ++started_)
       timers_.start_at(started_, first_ + random_.between(nanoseconds{0}, spread), now);
     return started_ < n_ ? turn::again : all_started();
+  }
+
+  turn start_by_threads(time_point now)
+  {
+    std::vector<std::thread> starters;
+    for (std::size_t t = 0; t < threads_; ++t) {
+      starters.emplace_back([this, now, t] {
+        random_numbers random{seed_ + t};
+        for (std::size_t i = t; i < n_; i += threads_)
+          timers_.start_at(i, first_ + random.between(nanoseconds{0}, spread), now);
+      });
+    }
+    for (auto& each : starters) each.join();
+    started_ = n_;
+    return all_started();
   }
 
   turn all_started()
@@ -111,7 +133,8 @@ private:
     return turn::again;
   }
 
-  std::size_t n_, per_turn_, started_ = 0, completed_ = 0;
+  std::size_t n_, per_turn_, threads_, started_ = 0, completed_ = 0;
+  std::uint64_t seed_;
   random_numbers random_;
   lateness late_;
   time_point first_, last_probe_wall_;
@@ -119,22 +142,24 @@ private:
   typename Contender::template timers<expire_work> timers_;
 };
 
-template <class Contender>
-class heartbeat_work {
+enum class period { second, random };
+
+template <class Contender, period Period>
+class repeat_work {
 public:
-  explicit heartbeat_work(const options& o)
+  explicit repeat_work(const options& o)
     : n_{o.n},
       per_turn_{o.per_turn},
       random_{o.seed},
       length_{static_cast<std::int64_t>(o.measure_seconds * 1e9)},
-      late_{o.n * (2 + static_cast<std::size_t>(o.measure_seconds))},
+      late_{o.n * (2 + static_cast<std::size_t>(o.measure_seconds)) * 2},
       timers_{o, *this}
   {}
 
   metrics run()
   {
     first_ = steady_clock::now() + time_to_start(n_);
-    begin_ = first_ + period;
+    begin_ = first_ + seconds{1};
     timers_.run_turns([this](unsigned) { return next_turn(); });
     metrics m{
       {"cpu_ns", ns_per(cpu_, fires_)},
@@ -148,11 +173,17 @@ public:
   {
     const auto now = steady_clock::now();
     if (now >= begin_) count(now, deadline);
-    timers_.start_at(i, now + period, now);
+    timers_.start_at(i, now + delay(), now);
   }
 
 private:
-  static constexpr nanoseconds period = seconds{1};
+  nanoseconds delay()
+  {
+    if constexpr (Period == period::second)
+      return seconds{1};
+    else
+      return random_.between(milliseconds{1}, seconds{1});
+  }
 
   void count(time_point now, time_point deadline)
   {
@@ -176,7 +207,7 @@ private:
     const auto now = steady_clock::now();
     const auto last = std::min(n_, started_ + per_turn_);
     for (; started_ < last; ++started_)
-      timers_.start_at(started_, first_ + random_.between(nanoseconds{0}, period), now);
+      timers_.start_at(started_, first_ + random_.between(nanoseconds{0}, seconds{1}), now);
     if (started_ < n_) return turn::again;
     if (steady_clock::now() > first_)
       throw std::runtime_error("starting the waits took too long: a busy machine?");
@@ -191,7 +222,7 @@ private:
   bool measuring_ = false;
   time_point first_, begin_;
   nanoseconds cpu_{}, took_{};
-  typename Contender::template timers<heartbeat_work> timers_;
+  typename Contender::template timers<repeat_work> timers_;
 };
 
 }  // namespace bench

@@ -1,7 +1,8 @@
 // Workloads in which waits do nothing but wait: memory, idle.
 //
-//   memory  resident bytes per pending wait, including its timer object and its 24-byte handler
-//   idle    how often the loop's thread wakes up while every deadline is at least a minute away
+//   memory    resident bytes per pending wait, including its timer object and its 24-byte handler
+//   contexts  resident bytes of n loops with a wait each; before that, of a loop without any
+//   idle      how often the loop's thread wakes up while every deadline is at least a minute away
 #pragma once
 
 #include <fmt/core.h>
@@ -14,6 +15,7 @@
 #include <cstdio>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "command_line.hpp"
 #include "contender.hpp"
@@ -52,6 +54,36 @@ private:
   std::size_t started_ = 0;
   random_numbers random_;
   std::unique_ptr<timers> timers_;
+};
+
+template <class Contender>
+class contexts_work {
+public:
+  explicit contexts_work(const options& o) : options_{o}, loops_(o.n) { options_.n = 1; }
+
+  metrics run()
+  {
+    const auto before = resident_bytes();
+    for (auto& loop : loops_) loop = std::make_unique<timers>(options_, *this);
+    const auto unused = static_cast<double>(resident_bytes() - before);
+    for (auto& loop : loops_) {
+      loop->run_turns([&loop](unsigned) {
+        loop->start_after(0, seconds{60});
+        return turn::stop;
+      });
+    }
+    const auto used = static_cast<double>(resident_bytes() - before);
+    return {{"unused_kb", unused / 1024 / static_cast<double>(loops_.size())},
+            {"megabytes", used / 1e6}};
+  }
+
+  void completed(std::size_t, time_point, bool) {}
+
+private:
+  using timers = typename Contender::template timers<contexts_work>;
+
+  options options_;
+  std::vector<std::unique_ptr<timers>> loops_;
 };
 
 // The process ends while its loop sleeps: a timer or a message to end it would be a wake-up, too.
