@@ -12,6 +12,7 @@ Installs the packages that are missing (Debian 12; with sudo unless you are root
 then checks, without a check named all of them:
 
   format     the sources are formatted by clang-format
+  links      what the Markdown files link to exists, headings included
   pictures   the guide's pictures are those that doc/pictures.py draws
   reference  Doxygen has nothing to say about the comments on public names
   tidy       clang-tidy finds nothing in src and the headers
@@ -20,6 +21,10 @@ END
 
 check_format() {
   git ls-files '*.cpp' '*.hpp' | xargs clang-format-14 --dry-run --Werror
+}
+
+check_links() {
+  test/links.py
 }
 
 check_pictures() {
@@ -48,11 +53,11 @@ checks=()
 for argument in "$@"; do
   case $argument in
     -h | --help) usage; exit ;;
-    format | pictures | reference | tidy) checks+=("$argument") ;;
+    format | links | pictures | reference | tidy) checks+=("$argument") ;;
     *) usage >&2; fail "no such check: $argument" ;;
   esac
 done
-((${#checks[@]})) || checks=(format pictures reference tidy)
+((${#checks[@]})) || checks=(format links pictures reference tidy)
 
 install_packages "${check_packages[@]}"
 for check in "${checks[@]}"; do
