@@ -1,4 +1,4 @@
-// The result of one wait: how often its handler was called, and with what.
+// The result of one wait: how often its handler was called, and with which error.
 #pragma once
 
 #include <boost/asio/error.hpp>
@@ -21,7 +21,7 @@ struct outcome {
   /// A handler that writes here. The outcome must outlive it.
   [[nodiscard]] auto recorder()
   {
-    return [this](boost::system::error_code ec) {
+    return [this](boost::system::error_code ec, const auto&...) {
       ++calls;
       error = ec;
     };

@@ -2,32 +2,20 @@
 #include <algorithm>
 #include <array>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/bind_allocator.hpp>
-#include <boost/asio/bind_cancellation_slot.hpp>
-#include <boost/asio/bind_executor.hpp>
-#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/strand.hpp>
-#include <boost/asio/system_executor.hpp>
-#include <boost/asio/use_future.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <deque>
 #include <functional>
-#include <future>
-#include <memory>
-#include <optional>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "support/due.hpp"
 #include "support/earliest.hpp"
-#include "support/ledger.hpp"
+#include "support/outcome.hpp"
 #include "support/run.hpp"
-#include "support/threads.hpp"
 #include "support/wheel.hpp"
 
 namespace asio = boost::asio;
@@ -35,7 +23,6 @@ using namespace asio_wheel;
 using time_point = wheel_timer_service::time_point;
 using duration = wheel_timer_service::duration;
 using namespace std::chrono_literals;
-using asio::cancellation_type;
 using support::context_with_wheel;
 
 BOOST_TEST_DONT_PRINT_LOG_VALUE(asio_wheel::heartbeat_event)
@@ -43,23 +30,15 @@ BOOST_TEST_DONT_PRINT_LOG_VALUE(asio_wheel::heartbeat_event)
 namespace {
 
 /// The result of one async_next.
-struct beat {
-  int calls = 0;
-  error_code error;
+struct beat : support::outcome {
   heartbeat_event event{};
 
-  [[nodiscard]] bool pending() const { return calls == 0; }
-  [[nodiscard]] bool aborted() const
-  {
-    return calls == 1 && error == asio::error::operation_aborted;
-  }
-  [[nodiscard]] bool is(heartbeat_event e) const { return calls == 1 && !error && event == e; }
+  [[nodiscard]] bool is(heartbeat_event e) const { return succeeded() && event == e; }
 
   [[nodiscard]] auto recorder()
   {
     return [this](error_code ec, heartbeat_event e) {
-      ++calls;
-      error = ec;
+      outcome::recorder()(ec);
       event = e;
     };
   }
@@ -76,32 +55,16 @@ heartbeat_event next(context_with_wheel& c, heartbeat& h)
   return b.event;
 }
 
-constexpr heartbeat_options hourly{1h, 3};
-
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(heartbeat_setup)
 
-BOOST_AUTO_TEST_CASE(sits_where_it_is_put)
+BOOST_AUTO_TEST_CASE(tells_its_options)
 {
   context_with_wheel c;
-  const auto strand = asio::make_strand(c.context);
-  heartbeat on_context(c.context, hourly);
-  heartbeat on_executor(c.context.get_executor(), hourly);
-  heartbeat on_strand(strand, hourly);
-  heartbeat on_wheel(c.wheel, hourly);
-  heartbeat on_both({c.wheel, strand}, hourly);
-  BOOST_TEST((on_wheel.get_executor() == c.wheel.get_executor()));
-  BOOST_TEST((on_strand.get_executor() == strand));
-  BOOST_TEST((on_both.get_executor() == strand));
-  BOOST_TEST((on_both.options().interval == 1h));
-  BOOST_TEST(on_both.options().max_missed == 3U);
-  for (auto* h : {&on_context, &on_executor, &on_strand, &on_wheel, &on_both}) {
-    h->async_next([](error_code, heartbeat_event) {});
-  }
-  BOOST_TEST(c.wheel.pending() == 5U);
-  BOOST_TEST(c.wheel.cancel_all() == 5U);
-  support::run_to_end(c.context);
+  const heartbeat h(c.wheel, {1h, 3});
+  BOOST_TEST((h.options().interval == 1h));
+  BOOST_TEST(h.options().max_missed == 3U);
 }
 
 BOOST_AUTO_TEST_CASE(refuses_bad_options_by_name)
@@ -116,40 +79,6 @@ BOOST_AUTO_TEST_CASE(refuses_bad_options_by_name)
                         names("heartbeat_options::interval is 0ns; it must be more than 0ns"));
   BOOST_CHECK_EXCEPTION(heartbeat(c.wheel, {1s, 0}), std::invalid_argument,
                         names("heartbeat_options::max_missed is 0; it must be at least 1"));
-}
-
-BOOST_AUTO_TEST_CASE(may_outlive_its_context)
-{
-  const auto alive = std::make_shared<int>(0);
-  std::optional<heartbeat> h;
-  {
-    context_with_wheel c;
-    h.emplace(c.wheel, hourly);
-    h->async_next([alive](error_code, heartbeat_event) { ++*alive; });
-  }
-  h->sent();
-  h->received();
-  BOOST_TEST(h->cancel() == 0U);
-  BOOST_TEST(alive.use_count() == 1);
-  BOOST_TEST(*alive == 0);
-}
-
-BOOST_AUTO_TEST_CASE(takes_its_wait_along_when_it_moves)
-{
-  context_with_wheel c;
-  beat moved;
-  beat replaced;
-  heartbeat first(c.wheel, {4ms, 3});
-  first.async_next(moved.recorder());
-  heartbeat second(std::move(first));
-  heartbeat third(c.wheel, hourly);
-  third.async_next(replaced.recorder());
-  third = std::move(second);
-  BOOST_TEST((third.options().interval == 4ms));
-  BOOST_TEST(first.cancel() + second.cancel() == 0U);
-  support::run_to_end(c.context);
-  BOOST_TEST((moved.is(heartbeat_event::send_ping) || moved.is(heartbeat_event::peer_lost)));
-  BOOST_TEST(replaced.aborted());
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -342,15 +271,6 @@ BOOST_AUTO_TEST_CASE(is_awaited_without_a_token)
   });
 }
 
-BOOST_AUTO_TEST_CASE(fulfils_a_future)
-{
-  context_with_wheel c;
-  heartbeat h(c.wheel, {2ms, 1000});
-  auto future = h.async_next(asio::use_future);
-  support::run_to_end(c.context);
-  BOOST_TEST(future.get() == heartbeat_event::send_ping);
-}
-
 BOOST_AUTO_TEST_CASE(gives_each_of_several_an_event_of_its_own)
 {
   context_with_wheel c;
@@ -366,167 +286,6 @@ BOOST_AUTO_TEST_CASE(gives_each_of_several_an_event_of_its_own)
   support::run_to_end(c.context);
   for (const auto& b : beats) BOOST_TEST(b.is(heartbeat_event::send_ping));
   BOOST_TEST((times.back() - times.front() >= 2ms));
-}
-
-BOOST_AUTO_TEST_CASE(runs_its_handler_on_the_heartbeats_strand_however_it_ends)
-{
-  context_with_wheel c;
-  using strand_type = asio::strand<asio::io_context::executor_type>;
-  const strand_type strand(c.context.get_executor());
-  heartbeat pings(strand, {1ms, 1000});
-  basic_heartbeat<strand_type> loses(strand, {1ms, 1});
-  heartbeat aborts(strand, hourly);
-  int on_strand = 0;
-  const auto handler = [&](error_code, heartbeat_event) {
-    on_strand += strand.running_in_this_thread() ? 1 : 0;
-  };
-  pings.async_next(handler);
-  loses.async_next(handler);
-  aborts.async_next(handler);
-  aborts.cancel();
-  support::run_to_end(c.context);
-  BOOST_TEST(on_strand == 3);
-}
-
-BOOST_AUTO_TEST_CASE(prefers_the_handlers_own_executor)
-{
-  context_with_wheel c;
-  const auto of_handler = asio::make_strand(c.context);
-  heartbeat h(asio::make_strand(c.context), {1ms, 3});
-  bool there = false;
-  h.async_next(asio::bind_executor(
-    of_handler, [&](error_code, heartbeat_event) { there = of_handler.running_in_this_thread(); }));
-  support::run_to_end(c.context);
-  BOOST_TEST(there);
-}
-
-BOOST_AUTO_TEST_CASE(is_never_completed_inline)
-{
-  context_with_wheel c;
-  heartbeat h(c.wheel, {1ms, 3});
-  support::spin(c.wheel, 2ms);
-  beat b;
-  asio::post(c.context, [&] {
-    h.async_next(asio::bind_executor(asio::system_executor(), b.recorder()));
-    h.cancel();
-    BOOST_TEST(b.pending());
-  });
-  support::run_to_end(c.context);
-  BOOST_TEST(b.calls == 1);
-}
-
-BOOST_AUTO_TEST_CASE(is_one_allocation_which_is_free_before_the_handler)
-{
-  for (const bool cancelled : {false, true}) {
-    context_with_wheel c;
-    support::ledger books;
-    std::optional<std::size_t> held;
-    heartbeat h(c.wheel, {2ms, 1000});
-    h.async_next(
-      asio::bind_allocator(support::booking_allocator<void>(books),
-                           [&](error_code, heartbeat_event) { held = books.outstanding; }));
-    for (int i = 0; i < 3; ++i) {
-      support::spin(c.wheel, 3ms, [&] {
-        h.sent();
-        h.received();
-      });
-      c.context.poll();
-    }
-    if (cancelled) h.cancel();
-    support::run_to_end(c.context);
-    BOOST_TEST(held.value() == 0U);
-    BOOST_TEST(books.taken == 1U);
-  }
-}
-
-BOOST_AUTO_TEST_CASE(ends_by_each_type_of_cancellation)
-{
-  for (const auto type : {cancellation_type::terminal, cancellation_type::partial,
-                          cancellation_type::total, cancellation_type::all}) {
-    context_with_wheel c;
-    heartbeat h(c.wheel, hourly);
-    asio::cancellation_signal signal;
-    beat b;
-    h.async_next(asio::bind_cancellation_slot(signal.slot(), b.recorder()));
-    signal.emit(cancellation_type::none);
-    BOOST_TEST(c.wheel.pending() == 1U);
-    signal.emit(type);
-    BOOST_TEST(c.wheel.pending() == 0U);
-    BOOST_TEST(b.pending());
-    support::run_to_end(c.context);
-    BOOST_TEST(b.aborted());
-  }
-}
-
-BOOST_AUTO_TEST_CASE(aborts_when_its_heartbeat_is_destroyed)
-{
-  context_with_wheel c;
-  std::array<beat, 3> beats;
-  {
-    heartbeat h(c.wheel, hourly);
-    for (auto& b : beats) h.async_next(b.recorder());
-  }
-  BOOST_TEST(c.wheel.pending() == 0U);
-  for (const auto& b : beats) BOOST_TEST(b.pending());
-  support::run_to_end(c.context);
-  for (const auto& b : beats) BOOST_TEST(b.aborted());
-}
-
-BOOST_AUTO_TEST_CASE(can_be_ended_when_it_is_due)
-{
-  for (const bool by_signal : {false, true}) {
-    context_with_wheel c;
-    asio::cancellation_signal signal;
-    beat b;
-    std::optional<heartbeat> h;
-    support::act_while_due(
-      c,
-      [&] {
-        h.emplace(c.wheel, heartbeat_options{1ms, 3});
-        h->async_next(asio::bind_cancellation_slot(signal.slot(), b.recorder()));
-      },
-      [&] {
-        if (by_signal)
-          signal.emit(cancellation_type::partial);
-        else
-          h.reset();
-        BOOST_TEST(b.pending());
-      });
-    BOOST_TEST(b.aborted());
-  }
-}
-
-BOOST_AUTO_TEST_CASE(ends_when_another_thread_cancels)
-{
-  for (const bool by_signal : {false, true}) {
-    context_with_wheel c;
-    heartbeat h(c.wheel, hourly);
-    asio::cancellation_signal signal;
-    beat b;
-    h.async_next(asio::bind_cancellation_slot(signal.slot(), b.recorder()));
-    std::thread other([&] {
-      if (by_signal)
-        signal.emit(cancellation_type::total);
-      else
-        h.cancel();
-    });
-    support::run_to_end(c.context);
-    other.join();
-    BOOST_TEST(b.aborted());
-  }
-}
-
-BOOST_AUTO_TEST_CASE(is_refused_beyond_the_limit)
-{
-  context_with_wheel c(support::with_limit(1));
-  heartbeat h(c.wheel, hourly);
-  std::array<beat, 2> beats;
-  for (auto& b : beats) h.async_next(b.recorder());
-  c.context.poll();
-  BOOST_TEST((beats[1].error == wheel_errc::too_many_pending));
-  h.cancel();
-  support::run_to_end(c.context);
-  BOOST_TEST(beats[0].aborted());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -4,7 +4,6 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/strand.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
@@ -78,26 +77,6 @@ BOOST_AUTO_TEST_CASE(does_not_drift)
     for (const auto tick : ticks) BOOST_TEST(((tick - ticks[0]) % 700us == 0ns));
     if (rule == missed_tick::burst) BOOST_TEST((ticks.back() == ticks[0] + 19 * 700us));
   }
-}
-
-BOOST_AUTO_TEST_CASE(sits_on_the_wheel_of_the_place_it_is_given)
-{
-  context_with_wheel c(support::with_tick(3ms));
-  const auto strand = asio::make_strand(c.context);
-  wheel_interval on_wheel(c.wheel, duration{1h});
-  wheel_interval on_context(c.context, 1h);
-  wheel_interval on_executor(c.context.get_executor(), 1h);
-  wheel_interval on_strand(strand, 1h);
-  wheel_interval on_both({c.wheel, strand}, 1h);
-  basic_wheel_interval<asio::io_context::executor_type> typed(c.context, 1h);
-  BOOST_TEST((on_wheel.get_executor() == c.wheel.get_executor()));
-  BOOST_TEST((on_both.get_executor() == strand));
-  BOOST_TEST((typed.get_executor() == c.context.get_executor()));
-  for (auto* each : {&on_wheel, &on_context, &on_executor, &on_strand, &on_both})
-    each->async_tick([](error_code, time_point) {});
-  typed.async_tick([](error_code, time_point) {});
-  BOOST_TEST(c.wheel.pending() == 6U);
-  support::run_to_end(c.context);
 }
 
 BOOST_AUTO_TEST_CASE(refuses_a_period_that_is_not_positive)
@@ -244,24 +223,6 @@ BOOST_AUTO_TEST_CASE(once_reset_can_still_be_cancelled)
   interval.reset();
   support::run_to_end(c.context);
   BOOST_TEST(second.aborted());
-}
-
-BOOST_AUTO_TEST_CASE(moved_takes_those_who_wait_along)
-{
-  context_with_wheel c;
-  tick_outcome kept;
-  tick_outcome replaced;
-  std::optional<wheel_interval> from(std::in_place, c.wheel, c.wheel.now() + 3ms, 1h);
-  wheel_interval to(c.wheel, c.wheel.now() + 1h, 1h);
-  from->async_tick(kept.recorder());
-  to.async_tick(replaced.recorder());
-  to = std::move(*from);
-  from.reset();
-  support::run_to_end(c.context);
-  BOOST_TEST(kept.succeeded());
-  BOOST_TEST(replaced.aborted());
-  const wheel_interval last(std::move(to));
-  BOOST_TEST((last.period() == 1h));
 }
 
 BOOST_AUTO_TEST_CASE(may_end_in_the_handler_of_its_tick)
