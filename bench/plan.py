@@ -26,21 +26,23 @@ REFERENCE = {"wheel_typed": "steady_typed", "wheel_coroutine": "steady_coroutine
              "nothing_coroutine": "steady_coroutine", "nothing_deferred": "steady_deferred"}
 
 # The wheel with other options than its defaults.
+WAITS = {f"wheel_wait_{shards}": ("wheel_wait", ["--shards", shards]) for shards in (1, 16, 64)}
 OPTIONS = {"steady": "timers_steady",
-           **{name: "timers_wheel" for name in ("wheel", "wheel_1", "wheel_16", "wheel_64", "wheel_reserved")}}
+           **{name: "timers_wheel" for name in ("wheel", "wheel_reserved", *WAITS)}}
 ALONE = {name: "wheel_alone" for name in ("wheel", "multimap", "d_ary_heap", "pairing", "floor", "floor_list")}
 DEADLINES = {name: "deadlines" for name in ("none", "clock", "cancel_after", "cancel_after_coarse", "steady_timer",
                                             "none_awaited", "cancel_after_awaited", "awaitable_or")}
 ALIVE = {name: "alive" for name in ("clock", "clock_coarse", "store", "store_coarse", "watchdog", "watchdog_coarse",
                                     "heartbeat", "heartbeat_coarse", "steady", "steady_typed")}
+SCHEDULER = {name: "scheduler_costs" for name in ("string", "integer")}
 HTTP = {name: "http_costs" for name in ("raw", "beast", "beast_30", "wheel", "wheel_30")}
-SUITES = {"timers": TIMERS, "options": OPTIONS, "alone": ALONE, "deadlines": DEADLINES, "alive": ALIVE, "http": HTTP}
+SUITES = {"timers": TIMERS, "options": OPTIONS, "alone": ALONE, "deadlines": DEADLINES, "alive": ALIVE,
+          "scheduler": SCHEDULER, "http": HTTP}
 
 # A contender that is another one with an option.
 VARIANTS = {f"{name}_coarse": (name, ["--clock", "coarse"])
             for name in ("cancel_after", "clock", "store", "watchdog", "heartbeat")}
-VARIANTS |= {f"wheel_{shards}": ("wheel", ["--shards", shards]) for shards in (1, 16, 64)}
-VARIANTS["wheel_reserved"] = "wheel", ["--reserve", "1e6"]
+VARIANTS |= WAITS | {"wheel_reserved": ("wheel", ["--reserve", "1e6"])}
 
 
 def program_contender(contender):
@@ -101,9 +103,9 @@ WORKLOADS = [
     Workload("timers", "idle", "Idle: wake-ups in the time given", "wakeups", "", [1, E5], {"cpu_us": "µs CPU"},
              contenders=["steady", "wheel", "wheel_wait", "libuv", "libevent", "libev"], seconds={1: 5, E5: 5}),
     Workload("options", "shards", "Expire, uniform over 1 s, started by a thread for each shard: CPU ns per wait", "cpu_ns", "ns",
-             [E6], LATE, contenders=["steady", "wheel_1", "wheel_16", "wheel_64"]),
+             [E6], LATE, contenders=["steady", *WAITS]),
     Workload("options", "contexts", "Contexts with a timer each: MB", "megabytes", "MB", [64], {"unused_kb": "KB each before that"},
-             contenders=["steady", "wheel_64"]),
+             contenders=["steady", "wheel_wait_64"]),
     Workload("options", "first_start", "Longest single start: CPU µs", "longest_us", "µs", [E6],
              contenders=["steady", "wheel", "wheel_reserved"]),
     Workload("alone", "insert", "Wheel alone, insert: ns per entry", "cpu_ns", "ns", [E5, E6], reference="multimap", large=["wheel"]),
@@ -123,6 +125,9 @@ WORKLOADS = [
     Workload("alive", "touch", "A sign of life of a random connection: CPU ns", "cold_ns", "ns", [E5],
              {"warm_ns": "ns in the cache"}),
     Workload("alive", "beats", "Heartbeats of 1 s: CPU ns per beat", "cpu_ns", "ns", [E4, E5]),
+    *[Workload("scheduler", name, f"keyed_scheduler, {what}: CPU ns", "cpu_ns", "ns", [E6], more, reference="")
+      for name, what, more in (("put", "a task put under a new key", {"bytes": "B a task"}), ("reschedule", "a task moved", {}),
+                               ("cancel_put", "a task cancelled and put again", {}))],
     Workload("http", "keep_alive", "HTTP request of a connection that is kept alive: the server's CPU ns", "cpu_ns", "ns",
              [1, E3], {"wall_ns": "ns wall"}, reference="raw", steps=200_000),
 ]
@@ -173,7 +178,7 @@ TARGETS = [
     at_least("heartbeats of 1 s at 1e5", "heartbeat", "wheel", E5, "steady", 10),
     *[at_most(f"re-arming by 1 ms to 1 s, {n:,} timer{'s' if n > 1 else ''}, to steady_timer", "rearm", "wheel", n,
               ("of", "rearm", "steady", n), 1.05 if n < E2 else 1) for n in (1, E1, E2, E3)],
-    at_most("1e6 expire over 1 s, 64 shards to 1", "shards", "wheel_64", E6, ("of", "shards", "wheel_1", E6), 1.3, "options"),
+    at_most("1e6 expire over 1 s, 64 shards to 1", "shards", "wheel_wait_64", E6, ("of", "shards", "wheel_wait_1", E6), 1.3, "options"),
     at_least("two threads at 1e4", "parallel2", "wheel", E4, "steady", 4),
     at_least("two threads at 1e5", "parallel2", "wheel", E5, "steady", 4),
     at_most("two threads' steps/s to one thread's, at 1e4 (one / two)", "parallel1", "wheel", E4,
@@ -181,8 +186,8 @@ TARGETS = [
     at_most("the same at 1e5", "parallel1", "wheel", E5, ("of", "parallel2", "wheel", E5), 1),
     at_most("bytes per pending async_wait", "memory", "wheel_wait", E6, "bytes", 120),
     at_most("10 million pending, MB", "memory", "wheel_wait", E7, "megabytes", 1_400),
-    at_most("64 contexts with a wheel of 64 shards and a wait each, MB", "contexts", "wheel_64", 64, "megabytes", 20, "options"),
-    at_most("such a context before its first wait, KB", "contexts", "wheel_64", 64, "unused_kb", 32, "options"),
+    at_most("64 contexts with a wheel of 64 shards and a wait each, MB", "contexts", "wheel_wait_64", 64, "megabytes", 20, "options"),
+    at_most("such a context before its first wait, KB", "contexts", "wheel_wait_64", 64, "unused_kb", 32, "options"),
     at_most("longest single start among 1e6, memory reserved, µs", "first_start", "wheel_reserved", E6, "longest_us", 100, "options"),
     at_most("start at 1e7, times its cost at 1e6", "start", "wheel_wait", E7, ("of", "start", "wheel_wait", E6), 1.5),
     at_most("start and cancel at 1e7, times their cost at 1e6", "churn_far", "wheel_slot", E7,
@@ -204,6 +209,10 @@ TARGETS = [
     at_most("the same of a connection in the cache, ns", "touch", "watchdog_coarse", E5, "warm_ns", 10, "alive"),
     Target("heartbeat objects of 1 s at 1e5, against steady_timer", "alive", "beats", "heartbeat", E5,
            ("against", "steady"), 12, at_least=True),
+    *[at_most(f"keyed_scheduler, {key} keys, 1e6 tasks: {what}", workload, key, E6, metric, bound, "scheduler")
+      for key in SCHEDULER
+      for what, workload, metric, bound in (("put, ns", "put", "cpu_ns", 300), ("move, ns", "reschedule", "cpu_ns", 400),
+                                            ("bytes a task", "put", "bytes", 200))],
     at_most("wake-ups in 5 s, one far wait", "idle", "wheel_wait", 1, "wakeups", 2),
     at_most("wake-ups in 5 s, 100,000 far waits", "idle", "wheel_wait", E5, "wakeups", 2),
 ]

@@ -115,7 +115,7 @@ def marked_down(rows):
     return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:]])
 
 
-def targets(results):
+def targets(results, missed="MISSED"):
     """Rows of strings, for those that were measured."""
     rows = [["", "wanted", "measured", ""]]
     for t in plan.TARGETS:
@@ -123,7 +123,7 @@ def targets(results):
         if value:
             met = value.median >= t.bound if t.at_least else value.median <= t.bound
             wanted = ("at least " if t.at_least else "at most ") + number(t.bound)
-            rows.append([t.text, wanted, with_spread(value), "met" if met else "**missed**"])
+            rows.append([t.text, wanted, with_spread(value), "met" if met else missed])
     return rows
 
 
@@ -141,7 +141,8 @@ def text(data):
 
 
 def markdown(data):
-    return f"{provenance(data)}.\n\n{marked_down(targets(Results(data)))}"
+    rows = targets(Results(data), missed="**missed**")
+    return f"{provenance(data)}.\n\n{marked_down(rows)}"
 
 
 def load(name):

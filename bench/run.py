@@ -123,7 +123,7 @@ def command(args, programs, workload, n, contender):
     line = [programs[workload.programs[contender]][0], "--contender", name, *variant, "--workload", workload.name,
             "--n", n, "--seed", args.seed]
     line += ["--steps", max(workload.steps, n // 2) // (4 if args.quick else 1)]
-    line += ["--seconds", workload.seconds.get(n, 1 if args.quick else 3)]
+    line += ["--seconds", min(workload.seconds.get(n, 1), 5) if args.quick else workload.seconds.get(n, 3)]
     if args.huge_pages and workload.suite == "alone":
         line.append("--huge-pages")
     if contender.startswith("wheel"):
@@ -141,7 +141,7 @@ def measure(line):
             break
         if done.returncode == 0:
             return json.loads(done.stdout)["metrics"]
-        problem = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"exit code {done.returncode}"
+        problem = done.stderr.strip().splitlines()[0] if done.stderr.strip() else f"exit code {done.returncode}"
     print(f"\n{' '.join(line)}\n  {problem}", file=sys.stderr)
     return None
 

@@ -118,6 +118,7 @@ struct wheel_deferred : contender_base {
 struct wheel_wait : contender_base {
   static constexpr auto name = "wheel_wait";
   static constexpr bool cancels = false;
+  static constexpr bool many_threads = true;
   template <class Work>
   using timers = service_waits<Work, false>;
 };
