@@ -68,34 +68,34 @@ void run_in_pieces(Run run)
 
 BOOST_AUTO_TEST_SUITE(loop_control)
 
-BOOST_AUTO_TEST_CASE(by_run_completes_all)
+BOOST_AUTO_TEST_CASE(run_completes_all)
 {
   run_in_pieces([](asio::io_context& c) { c.run(); });
 }
 
-BOOST_AUTO_TEST_CASE(by_run_one_completes_all)
+BOOST_AUTO_TEST_CASE(run_one_completes_all)
 {
   run_in_pieces([](asio::io_context& c) { c.run_one(); });
 }
 
-BOOST_AUTO_TEST_CASE(by_poll_completes_all_and_never_blocks)
+BOOST_AUTO_TEST_CASE(poll_completes_all_and_never_blocks)
 {
   run_in_pieces([](asio::io_context& c) { c.poll(); });
 }
 
-BOOST_AUTO_TEST_CASE(by_poll_one_completes_all)
+BOOST_AUTO_TEST_CASE(poll_one_completes_all)
 {
   run_in_pieces([](asio::io_context& c) { c.poll_one(); });
 }
 
-BOOST_AUTO_TEST_CASE(by_run_for_and_its_kin_completes_all)
+BOOST_AUTO_TEST_CASE(run_for_and_its_kin_complete_all)
 {
   run_in_pieces([](asio::io_context& c) { c.run_for(1ms); });
   run_in_pieces([](asio::io_context& c) { c.run_one_for(100us); });
   run_in_pieces([](asio::io_context& c) { c.run_until(std::chrono::steady_clock::now() + 100us); });
 }
 
-BOOST_AUTO_TEST_CASE(by_turns_completes_all)
+BOOST_AUTO_TEST_CASE(poll_run_one_for_stop_and_run_for_in_turn_complete_all)
 {
   int turn = 0;
   run_in_pieces([&turn](asio::io_context& c) {
@@ -108,7 +108,7 @@ BOOST_AUTO_TEST_CASE(by_turns_completes_all)
   });
 }
 
-BOOST_AUTO_TEST_CASE(that_polls_completes_nothing_that_is_not_due)
+BOOST_AUTO_TEST_CASE(poll_completes_nothing_that_is_not_due)
 {
   context_with_wheel c;
   outcome due;
@@ -121,7 +121,7 @@ BOOST_AUTO_TEST_CASE(that_polls_completes_nothing_that_is_not_due)
   BOOST_TEST(!c.context.stopped());
 }
 
-BOOST_AUTO_TEST_CASE(that_runs_one_function_completes_a_batch_at_the_most)
+BOOST_AUTO_TEST_CASE(run_one_completes_a_batch_at_the_most)
 {
   context_with_wheel c;
   std::size_t ended = 0;
@@ -133,7 +133,7 @@ BOOST_AUTO_TEST_CASE(that_runs_one_function_completes_a_batch_at_the_most)
   }
 }
 
-BOOST_AUTO_TEST_CASE(that_stops_in_a_handler_completes_the_rest_of_its_batch_at_the_most)
+BOOST_AUTO_TEST_CASE(stop_in_a_handler_lets_the_rest_of_its_batch_complete_at_the_most)
 {
   context_with_wheel c;
   std::size_t ended = 0;
@@ -154,7 +154,7 @@ BOOST_AUTO_TEST_CASE(that_stops_in_a_handler_completes_the_rest_of_its_batch_at_
   BOOST_TEST(c.wheel.pending() == 0U);
 }
 
-BOOST_AUTO_TEST_CASE(that_has_stopped_still_starts_and_cancels)
+BOOST_AUTO_TEST_CASE(a_stopped_loop_still_starts_and_cancels)
 {
   context_with_wheel c;
   outcome started;
@@ -175,7 +175,7 @@ BOOST_AUTO_TEST_CASE(that_has_stopped_still_starts_and_cancels)
   BOOST_TEST((c.wheel.now() >= deadline));
 }
 
-BOOST_AUTO_TEST_CASE(that_stops_while_it_sleeps_for_a_wait_wakes_for_it_when_it_runs_again)
+BOOST_AUTO_TEST_CASE(a_loop_stopped_while_it_sleeps_for_a_wait_wakes_for_it_when_it_runs_again)
 {
   context_with_wheel c;
   outcome wait;
@@ -189,7 +189,7 @@ BOOST_AUTO_TEST_CASE(that_stops_while_it_sleeps_for_a_wait_wakes_for_it_when_it_
   BOOST_TEST((c.wheel.now() >= deadline));
 }
 
-BOOST_AUTO_TEST_CASE(that_restarts_without_a_stop_changes_nothing)
+BOOST_AUTO_TEST_CASE(restart_without_a_stop_changes_nothing)
 {
   context_with_wheel c;
   outcome wait;

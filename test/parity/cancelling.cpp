@@ -18,7 +18,7 @@ using support::outcome;
 
 BOOST_AUTO_TEST_SUITE(cancelling)
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(counts_nothing_when_nothing_waits, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_cancel_counts_nothing_when_nothing_waits, Timer, both_timers)
 {
   asio::io_context context;
   Timer timer(context, 1h);

@@ -41,7 +41,7 @@ void check_delays_and_deadlines(wheel_options options)
 
 BOOST_AUTO_TEST_SUITE(never_early)
 
-BOOST_AUTO_TEST_CASE(with_any_tick)
+BOOST_AUTO_TEST_CASE(waits_with_any_tick)
 {
   for (const auto tick :
        std::array<std::chrono::nanoseconds, 5>{1us, 37us, 1ms, 3'333'333ns, 10ms}) {
@@ -52,7 +52,7 @@ BOOST_AUTO_TEST_CASE(with_any_tick)
   }
 }
 
-BOOST_AUTO_TEST_CASE(with_a_coarse_clock)
+BOOST_AUTO_TEST_CASE(waits_with_a_coarse_clock)
 {
   for (const auto tick : std::array<std::chrono::nanoseconds, 3>{10us, 1ms, 10ms}) {
     auto options = support::with_tick(tick);
@@ -64,7 +64,7 @@ BOOST_AUTO_TEST_CASE(with_a_coarse_clock)
   }
 }
 
-BOOST_AUTO_TEST_CASE(with_slots_so_few_that_most_waits_cascade)
+BOOST_AUTO_TEST_CASE(waits_with_slots_so_few_that_most_cascade)
 {
   for (const std::size_t slots : {1U, 2U, 8U}) {
     auto options = support::with_tick(100us);
@@ -76,7 +76,7 @@ BOOST_AUTO_TEST_CASE(with_slots_so_few_that_most_waits_cascade)
   }
 }
 
-BOOST_AUTO_TEST_CASE(when_deadlines_lie_a_nanosecond_from_a_tick)
+BOOST_AUTO_TEST_CASE(waits_whose_deadlines_lie_a_nanosecond_from_a_tick)
 {
   constexpr auto tick = 1ms;
   context_with_wheel c(support::with_tick(tick));
@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(when_deadlines_lie_a_nanosecond_from_a_tick)
   BOOST_TEST(count.early == 0U);
 }
 
-BOOST_AUTO_TEST_CASE(when_started_while_the_loop_is_late)
+BOOST_AUTO_TEST_CASE(waits_started_while_the_loop_is_late)
 {
   context_with_wheel c;
   early_count count{c.wheel};
@@ -110,7 +110,7 @@ BOOST_AUTO_TEST_CASE(when_started_while_the_loop_is_late)
   BOOST_TEST(count.early == 0U);
 }
 
-BOOST_AUTO_TEST_CASE(when_started_by_another_thread)
+BOOST_AUTO_TEST_CASE(waits_started_by_another_thread)
 {
   context_with_wheel c(support::with_tick(200us));
   early_count count{c.wheel};
@@ -131,7 +131,7 @@ BOOST_AUTO_TEST_CASE(when_started_by_another_thread)
   BOOST_TEST(count.early == 0U);
 }
 
-BOOST_AUTO_TEST_CASE(for_timers)
+BOOST_AUTO_TEST_CASE(waits_of_timers)
 {
   context_with_wheel c(support::with_tick(500us));
   early_count count{c.wheel};

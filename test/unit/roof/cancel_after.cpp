@@ -148,7 +148,7 @@ BOOST_AUTO_TEST_CASE(the_longest_time_is_no_deadline)
   BOOST_TEST(of_other.succeeded(2));
 }
 
-BOOST_AUTO_TEST_CASE(finds_the_wheel_of_the_operations_executor)
+BOOST_AUTO_TEST_CASE(cancel_after_finds_the_wheel_of_the_operations_executor)
 {
   context_with_wheel c;
   context_with_wheel other;
@@ -169,7 +169,7 @@ BOOST_AUTO_TEST_CASE(finds_the_wheel_of_the_operations_executor)
   BOOST_TEST(r.pending());
 }
 
-BOOST_AUTO_TEST_CASE(makes_a_wheel_where_there_is_none)
+BOOST_AUTO_TEST_CASE(cancel_after_makes_a_wheel_where_there_is_none)
 {
   asio::io_context context;
   outcome done;
@@ -180,7 +180,7 @@ BOOST_AUTO_TEST_CASE(makes_a_wheel_where_there_is_none)
   BOOST_TEST(done.aborted());
 }
 
-BOOST_AUTO_TEST_CASE(finds_the_wheel_of_a_context_at_the_place_of_one_that_is_gone)
+BOOST_AUTO_TEST_CASE(cancel_after_finds_the_wheel_of_a_context_at_the_place_of_one_that_is_gone)
 {
   alignas(context_with_wheel) std::byte place[sizeof(context_with_wheel)];
   for (int i = 0; i < 2; ++i) {

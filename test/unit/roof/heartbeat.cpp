@@ -85,7 +85,7 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(heartbeat_rules)
 
-BOOST_AUTO_TEST_CASE(ping_when_nothing_was_sent_or_received_for_an_interval)
+BOOST_AUTO_TEST_CASE(a_ping_is_due_when_nothing_was_sent_or_received_for_an_interval)
 {
   context_with_wheel c;
   const auto made = c.wheel.now();
@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(ping_when_nothing_was_sent_or_received_for_an_interval)
   BOOST_TEST((c.wheel.now() - made >= 5ms));
 }
 
-BOOST_AUTO_TEST_CASE(ping_when_only_one_direction_was_idle)
+BOOST_AUTO_TEST_CASE(a_ping_is_due_when_only_one_direction_was_idle)
 {
   using direction = void (heartbeat::*)() noexcept;
   for (const direction busy : {&heartbeat::sent, &heartbeat::received}) {
@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(ping_when_only_one_direction_was_idle)
   }
 }
 
-BOOST_AUTO_TEST_CASE(no_ping_while_both_directions_are_busy)
+BOOST_AUTO_TEST_CASE(no_ping_is_due_while_both_directions_are_busy)
 {
   context_with_wheel c;
   heartbeat h(c.wheel, {5ms, 1000});
@@ -201,7 +201,7 @@ BOOST_AUTO_TEST_CASE(a_lost_peer_comes_back_when_something_is_received)
   BOOST_TEST((event == heartbeat_event::send_ping || silent >= 20ms));
 }
 
-BOOST_AUTO_TEST_CASE(hold_with_the_coarse_clock)
+BOOST_AUTO_TEST_CASE(the_rules_hold_with_the_coarse_clock)
 {
   wheel_options options;
   options.clock = clock_source::coarse;
@@ -222,7 +222,7 @@ BOOST_AUTO_TEST_CASE(hold_with_the_coarse_clock)
   }
 }
 
-BOOST_AUTO_TEST_CASE(of_intervals_without_end_never_lose_anybody)
+BOOST_AUTO_TEST_CASE(an_interval_without_end_loses_nobody)
 {
   context_with_wheel c;
   heartbeat h(c.wheel, {duration::max(), 3});
@@ -236,7 +236,7 @@ BOOST_AUTO_TEST_CASE(of_intervals_without_end_never_lose_anybody)
   BOOST_TEST(b.aborted());
 }
 
-BOOST_AUTO_TEST_CASE(hold_for_thousands_of_connections)
+BOOST_AUTO_TEST_CASE(the_rules_hold_for_thousands_of_connections)
 {
   context_with_wheel c;
   std::deque<heartbeat> connections;

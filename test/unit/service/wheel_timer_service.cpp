@@ -241,7 +241,7 @@ BOOST_AUTO_TEST_CASE(ends_with_the_context_whatever_is_pending)
   BOOST_TEST(alive.use_count() == 1);
 }
 
-BOOST_AUTO_TEST_CASE(of_two_wheels_are_independent)
+BOOST_AUTO_TEST_CASE(of_one_wheel_does_not_depend_on_another)
 {
   context_with_wheel a;
   outcome of_a;
