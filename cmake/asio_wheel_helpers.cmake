@@ -49,21 +49,6 @@ else()
   set(asio_wheel_libraries asio_wheel::asio_wheel)
 endif()
 
-# asio_wheel_needs_boost_asio(<out> <source>...): whether one of them cannot be compiled because it
-# includes what only goes with Boost.Asio, and the library is not on that.
-function(asio_wheel_needs_boost_asio out)
-  set(${out} FALSE PARENT_SCOPE)
-  if(ASIO_WHEEL_ASIO STREQUAL "standalone")
-    foreach(source IN LISTS ARGN)
-      file(STRINGS ${source} lines
-        REGEX "include.*(boost/beast|boost/json|boost/redis|boost/mysql|asio_wheel/beast)")
-      if(lines)
-        set(${out} TRUE PARENT_SCOPE)
-      endif()
-    endforeach()
-  endif()
-endfunction()
-
 # asio_wheel_add_program(<name> <source>...): a program that uses the library.
 function(asio_wheel_add_program name)
   add_executable(${name} ${ARGN})
