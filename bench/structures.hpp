@@ -10,6 +10,7 @@
 #pragma once
 
 #include <sys/mman.h>
+#include <asio_wheel/detail/service/page_supply.hpp>
 #include <asio_wheel/detail/wheel/timing_wheel.hpp>
 
 #include <boost/heap/d_ary_heap.hpp>
@@ -81,7 +82,7 @@ public:
 
 private:
   entries<entry> entries_;
-  asio_wheel::detail::timing_wheel wheel_;
+  asio_wheel::detail::timing_wheel wheel_{{}, asio_wheel::detail::page_supply::instance()};
 };
 
 class multimap_structure {

@@ -38,6 +38,11 @@ struct wheel_options {
   /// `wheel_errc::too_many_pending`. 0: no limit.
   std::size_t max_pending = 0;
 
+  /// How many waits to have memory ready for, 160 bytes each, when the wheel is made: to start them
+  /// then takes no memory from the system, which on some machines takes milliseconds. It serves all
+  /// shards, and all wheels of the process.
+  std::size_t reserve = 0;
+
   /// The clock from which delays are counted.
   clock_source clock = clock_source::precise;
 };

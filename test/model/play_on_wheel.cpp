@@ -5,9 +5,9 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <memory_resource>
 
 #include "model/script.hpp"
+#include "support/pages.hpp"
 
 namespace model {
 namespace {
@@ -146,27 +146,6 @@ private:
   tick now_{};
 };
 
-/// Counts the allocations of a wheel.
-class counted_memory : public std::pmr::memory_resource {
-public:
-  std::size_t allocations = 0;
-
-private:
-  void* do_allocate(std::size_t bytes, std::size_t alignment) override
-  {
-    ++allocations;
-    return std::pmr::new_delete_resource()->allocate(bytes, alignment);
-  }
-  void do_deallocate(void* p, std::size_t bytes, std::size_t alignment) override
-  {
-    std::pmr::new_delete_resource()->deallocate(p, bytes, alignment);
-  }
-  [[nodiscard]] bool do_is_equal(const memory_resource& other) const noexcept override
-  {
-    return this == &other;
-  }
-};
-
 /// Mostly small wheels: their corners are near, and check() looks at every slot.
 wheel_geometry geometry_of(operands o)
 {
@@ -200,10 +179,7 @@ std::uint64_t limit_of(wheel_geometry g)
 
 class wheel_run {
 public:
-  explicit wheel_run(wheel_geometry g)
-    : limit_(limit_of(g)),
-      wheel_(g, memory_),
-      model_(g.slot_bits)
+  explicit wheel_run(wheel_geometry g) : limit_(limit_of(g)), wheel_(g, pages_), model_(g.slot_bits)
   {
     tell("{} bits of slots, {} of fan, {} levels", g.slot_bits, g.fan_bits, g.levels);
   }
@@ -224,6 +200,7 @@ private:
   {
     switch (o.take(5)) {
       default: return insert(ahead(o));
+      case 6: return o.take(2) == 0 ? release(o) : insert(ahead(o));
       case 7:
       case 8: return insert_many(o);
       case 9:
@@ -299,9 +276,9 @@ private:
     expect(!wheel_.is_due(*e), "is_due() is wrong");
     model_.erase(*e);
     const tick before = wheel_.next_tick();
-    const std::size_t allocations = memory_.allocations;
+    const std::size_t promises = pages_.promises();
     const tick unneeded = wheel_.erase(*e);
-    expect(memory_.allocations == allocations, "erase() allocated");
+    expect(pages_.promises() == promises, "erase() allocated");
     expect(wheel_.next_tick() == before || unneeded == before,
            "erase() kept to itself that next_tick() moved");
     expect(!wheel_.empty() || unneeded != no_tick,
@@ -316,9 +293,9 @@ private:
     tell("erase {}, which is due", e->id);
     expect(wheel_.is_due(*e), "is_due() is wrong");
     model_.erase_due(*e);
-    const std::size_t allocations = memory_.allocations;
+    const std::size_t promises = pages_.promises();
     wheel_.erase_due(*e);
-    expect(memory_.allocations == allocations, "erase_due() allocated");
+    expect(pages_.promises() == promises, "erase_due() allocated");
     return e;
   }
 
@@ -328,9 +305,9 @@ private:
     if (!e) return nullptr;
     tell("erase {}, which was drained", e->id);
     model_.erase_drained(*e);
-    const std::size_t allocations = memory_.allocations;
+    const std::size_t promises = pages_.promises();
     wheel_.erase_drained(*e);
-    expect(memory_.allocations == allocations, "erase_drained() allocated");
+    expect(pages_.promises() == promises, "erase_drained() allocated");
     return e;
   }
 
@@ -338,9 +315,9 @@ private:
   {
     tell("drain");
     model_.drain();
-    const std::size_t allocations = memory_.allocations;
+    const std::size_t promises = pages_.promises();
     wheel_.drain();
-    expect(memory_.allocations == allocations, "drain() allocated");
+    expect(pages_.promises() == promises, "drain() allocated");
     expect(wheel_.next_tick() == never, "drain() has left something to do");
   }
 
@@ -357,10 +334,10 @@ private:
   {
     const tick to{count(wheel_.now()) - std::min(by, count(wheel_.now()))};
     tell("rewind to {}", count(to));
-    const std::size_t allocations = memory_.allocations;
+    const std::size_t promises = pages_.promises();
     wheel_.rewind(to);
     model_.rewind(to);
-    expect(memory_.allocations == allocations, "rewind() allocated");
+    expect(pages_.promises() == promises, "rewind() allocated");
   }
 
   template <entry* (wheel_run::*Pop)()>
@@ -399,17 +376,29 @@ private:
   template <entry* (wheel_run::*Pop)()>
   void refile(operands& o)
   {
-    const std::size_t allocations = memory_.allocations;
+    const std::size_t promises = pages_.promises();
     if (entry* const e = (this->*Pop)()) insert(*e, ahead(o));
-    expect(memory_.allocations == allocations, "to file again what was popped, it allocated");
+    expect(pages_.promises() == promises, "to file again what was popped, it allocated");
   }
 
   /// The same for a wait that is not due.
   void hasten(operands& o)
   {
-    const std::size_t allocations = memory_.allocations;
+    const std::size_t promises = pages_.promises();
     if (entry* const e = erase_pending(o.take(16))) insert(*e, ahead(o));
-    expect(memory_.allocations == allocations, "to file again what was erased, it allocated");
+    expect(pages_.promises() == promises, "to file again what was erased, it allocated");
+  }
+
+  /// Gives back the pages that are not used; while they are sorted out, entries come and go.
+  void release(operands& o)
+  {
+    tell("release");
+    free_blocks chunks = wheel_.take_free_chunks();
+    if (o.take(1) == 0) insert_many(o);
+    for (free_blocks pages = chunks.take_pages(sizeof(chunk)); !pages.empty();)
+      pages_.give_back(&pages.pop_front());
+    if (o.take(1) == 0) pop<&wheel_run::pop_due>(o.take(4));
+    wheel_.add_free_chunks(chunks);
   }
 
   /// Ends a script: checks the order of everything that is left.
@@ -419,6 +408,9 @@ private:
     drain();
     while (fault_.empty() && model_.has_drained()) pop<&wheel_run::pop_drained>(1);
     compare();
+    operands none(~std::uint64_t{0});
+    release(none);
+    expect(pages_.taken() == 0, "of an empty wheel, a page was not released");
   }
 
   void forget(const entry* e)
@@ -445,7 +437,7 @@ private:
   }
 
   const std::uint64_t limit_;
-  counted_memory memory_;
+  counted_pages pages_;
   timing_wheel wheel_;
   multimap_wheel model_;
   std::vector<std::unique_ptr<entry>> entries_;

@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <fstream>
 #include <vector>
 
 #if defined(__GLIBC__)
 #include <malloc.h>
-#include <unistd.h>
 #endif
+
+#include "support/resident.hpp"
 
 namespace soak {
 
@@ -35,11 +35,8 @@ inline memory_use use_now(double seconds)
 {
   memory_use use;
   use.seconds = seconds;
+  use.resident = support::resident_memory();
 #if defined(__GLIBC__)
-  std::size_t total = 0;
-  std::size_t resident = 0;
-  std::ifstream("/proc/self/statm") >> total >> resident;
-  use.resident = resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 #if __GLIBC_PREREQ(2, 33)
   const auto heap = mallinfo2();
   use.allocated = heap.uordblks + heap.hblkhd;

@@ -1,6 +1,8 @@
 // L2 service: starting waits, passes, and the deliveries that call handlers.
 #include <asio_wheel/detail/service/core.hpp>
 
+#include <asio_wheel/detail/service/op_memory.hpp>
+
 #include <algorithm>
 #include <bit>
 #include <mutex>
@@ -32,14 +34,6 @@ std::vector<std::unique_ptr<home>> make_homes(wheel_core& c, const wheel_options
   return homes;
 }
 
-std::vector<shard*> shards_of(const std::vector<std::unique_ptr<home>>& homes)
-{
-  std::vector<shard*> shards;
-  shards.reserve(homes.size());
-  for (const auto& h : homes) shards.push_back(h.get());
-  return shards;
-}
-
 /// Counts in how many threads there is one.
 class one_of {
 public:
@@ -59,10 +53,10 @@ wheel_core::wheel_core(asio::execution_context& context, const asio::any_io_exec
   : options_(resolve(options)),
     executor_(ex),
     native_(ex),
+    reserved_(options_.reserve),
     clock_(options_.clock, options_.tick),
     homes_(make_homes(*this, options_, clock_)),
     last_home_(homes_.size() - 1),
-    due_(shards_of(homes_)),
     driver_(
       native_, context, clock_, [this] { return pass(); }, [this] { deliver_found(); })
 {}
@@ -158,14 +152,13 @@ wheel_core::outlook wheel_core::advance_shards(tick now) noexcept
 {
   passed_.store(now, std::memory_order_relaxed);
   outlook all;
-  for (std::size_t i = 0; i < homes_.size(); ++i) {
-    home& h = *homes_[i];
-    tick next = h.next_tick();
+  for (const auto& h : homes_) {
+    tick next = h->next_tick();
     if (next <= now) {
-      const std::lock_guard lock(h);
-      h.advance(now);
-      if (h.has_due()) all.due |= std::uint64_t{1} << i;
-      next = h.next_tick();
+      const std::lock_guard lock(*h);
+      h->advance(now);
+      if (h->has_due()) all.due |= std::uint64_t{1} << (&h - homes_.data());
+      next = h->next_tick();
     }
     all.next = std::min(all.next, next);
   }
@@ -197,7 +190,10 @@ std::optional<tick> wheel_core::pass()
 bool wheel_core::request_due(std::uint64_t sources) noexcept
 {
   const std::lock_guard lock(due_mutex_);
-  due_.add_sources(sources);
+  for (; sources != 0; sources &= sources - 1) {
+    const auto i = static_cast<std::size_t>(std::countr_zero(sources));
+    due_.add_source(*homes_[i], i);
+  }
   return due_delivery_.request();
 }
 
@@ -450,6 +446,26 @@ wheel_stats wheel_core::stats() const noexcept
   const std::lock_guard lock(due_mutex_);
   stats.largest_batch = due_.largest_burst();
   return stats;
+}
+
+void wheel_core::release_memory()
+{
+  {
+    const std::lock_guard no_survey(survey_mutex_);
+    for (const auto& h : homes_) {
+      free_blocks chunks;
+      {
+        const std::lock_guard lock(*h);
+        chunks = h->take_free_chunks();
+      }
+      for (free_blocks pages = chunks.take_pages(sizeof(chunk)); !pages.empty();)
+        page_supply::instance().give_back(&pages.pop_front());
+      const std::lock_guard lock(*h);
+      h->add_free_chunks(chunks);
+    }
+  }
+  release_recycled_ops();
+  page_supply::instance().release();
 }
 
 /// A deadline is left to its operation, which may need the core again.

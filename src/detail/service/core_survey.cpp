@@ -116,7 +116,7 @@ private:
   std::array<wheel_entry*, at_a_time> found;
   h.lock();
   h.settle();
-  const tick due = h.has_due() ? h.front_due()->due() : never;
+  const tick due = h.has_due() ? h.first_due().due : never;
   tick next = h.next_tick();
   // The slot of a coarse level has to be gone through. If time comes to it meanwhile, or another
   // wait before it, so does the next one. Should that never end, the beginning of a slot will do.

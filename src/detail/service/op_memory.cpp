@@ -2,7 +2,7 @@
 #include <asio_wheel/detail/service/op_memory.hpp>
 
 #include <asio_wheel/detail/ground/spin_lock.hpp>
-#include <asio_wheel/detail/service/huge_pages.hpp>
+#include <asio_wheel/detail/service/page_supply.hpp>
 
 #include <algorithm>
 #include <array>
@@ -33,26 +33,24 @@ struct magazine {
   static constexpr std::size_t capacity = 2 * batch_size;
 };
 
-/// The process's free blocks of one size: batches that threads did not need, and a slab to cut new
-/// ones from. Memory does not go back to the system: a process that once had a million waits
-/// pending will probably have them again.
+/// The process's free blocks of one size, in batches that threads did not need.
 class depot {
 public:
   /// A batch of at most batch_size blocks of `size` bytes.
   block* take(std::size_t size)
   {
-    std::byte* fresh = nullptr;
     {
       const std::lock_guard lock(mutex_);
-      if (block* batch = batches_) {
+      if (block* const batch = batches_) {
         batches_ = batch->next_batch;
         return batch;
       }
-      fresh = cut(size * batch_size);
     }
+    auto* const page = static_cast<std::byte*>(page_supply::instance().take());
+    const std::size_t length = std::min(page_size / size, batch_size);
     block* first = nullptr;
-    for (std::size_t i = batch_size; i-- > 0;)
-      first = ::new (fresh + i * size) block{first, nullptr, batch_size - i};
+    for (std::size_t i = length; i-- > 0;)
+      first = ::new (page + i * size) block{first, nullptr, length - i};
     return first;
   }
 
@@ -75,26 +73,32 @@ public:
     batches_ = &b;
   }
 
-private:
-  std::byte* cut(std::size_t size)
+  /// Gives the pages of which nothing is used back to the supply.
+  void release(std::size_t size) noexcept
   {
-    if (size > slab_left_) {
-      next_slab_ = std::max(next_slab_, size);
-      slab_ = static_cast<std::byte*>(huge_page_resource().allocate(next_slab_, op_line));
-      slab_left_ = next_slab_;
-      next_slab_ = std::min(2 * next_slab_, largest_slab);
+    block* batch = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      batch = std::exchange(batches_, nullptr);
     }
-    slab_left_ -= size;
-    return std::exchange(slab_, slab_ + size);
+    free_blocks all;
+    while (batch) {
+      block* const next_batch = batch->next_batch;
+      for (block* b = batch; b;) {
+        block* const next = b->next;
+        all.push_front(*::new (b) free_block);
+        b = next;
+      }
+      batch = next_batch;
+    }
+    for (free_blocks pages = all.take_pages(size); !pages.empty();)
+      page_supply::instance().give_back(&pages.pop_front());
+    while (!all.empty()) give_back_one(*::new (&all.pop_front()) block);
   }
 
-  static constexpr std::size_t largest_slab = std::size_t{8} << 20;
-
+private:
   spin_lock mutex_;
   block* batches_ = nullptr;
-  std::byte* slab_ = nullptr;
-  std::size_t slab_left_ = 0;
-  std::size_t next_slab_ = std::size_t{64} << 10;
 };
 
 constinit std::array<depot, most_recycled_lines> depots{};
@@ -117,6 +121,16 @@ void unload(std::size_t lines, std::size_t n) noexcept
   depots[lines - 1].give_back(*batch, n);
 }
 
+/// Empties the magazines of this thread.
+void unload_all() noexcept
+{
+  for (std::size_t lines = 1; lines <= most_recycled_lines; ++lines) {
+    magazine& m = magazines[lines - 1];
+    while (m.first) unload(lines, std::min(magazine::capacity - m.room, batch_size));
+    m.room = 0;
+  }
+}
+
 /// Empties the magazines when their thread ends.
 struct thread_end {
   /// Makes sure that the destructor will run.
@@ -125,11 +139,7 @@ struct thread_end {
   ~thread_end()
   {
     has_ended = true;
-    for (std::size_t lines = 1; lines <= most_recycled_lines; ++lines) {
-      magazine& m = magazines[lines - 1];
-      while (m.first) unload(lines, std::min(magazine::capacity - m.room, batch_size));
-      m.room = 0;
-    }
+    unload_all();
   }
 };
 thread_local thread_end this_thread_end;
@@ -197,6 +207,13 @@ void deallocate_recycled_op(void* p, std::size_t lines) noexcept
   block* const b = ::new (p) block;
   b->next = m.first;
   m = {b, m.room - 1};
+}
+
+void release_recycled_ops() noexcept
+{
+  unload_all();
+  for (std::size_t lines = 1; lines <= most_recycled_lines; ++lines)
+    depots[lines - 1].release(lines * op_line);
 }
 
 void* allocate_unrecycled_op(std::size_t size, std::size_t alignment)

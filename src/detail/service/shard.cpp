@@ -2,7 +2,7 @@
 #include <asio_wheel/detail/service/shard.hpp>
 
 #include <asio_wheel/detail/ground/prefetch.hpp>
-#include <asio_wheel/detail/service/huge_pages.hpp>
+#include <asio_wheel/detail/service/page_supply.hpp>
 #include <asio_wheel/detail/service/probe.hpp>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ constinit thread_local std::uint64_t this_thread_stamp = 0;
 }  // namespace
 
 shard::shard(wheel_geometry geometry, const wheel_clock& clock)
-  : wheel_(geometry, huge_page_resource()),
+  : wheel_(geometry, page_supply::instance()),
     clock_(clock)
 {}
 

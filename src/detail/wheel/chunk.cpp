@@ -32,45 +32,63 @@ void chunk_queue::splice_back(chunk_queue& other) noexcept
 
 chunk_pool::~chunk_pool()
 {
-  for (const slab& s : slabs_) memory_.deallocate(s.chunks, s.size * sizeof(chunk), alignof(chunk));
+  // Of each page the first chunk stands for the page.
+  while (!free_.empty()) {
+    free_block& b = free_.pop_front();
+    if (reinterpret_cast<std::uintptr_t>(&b) % page_size == 0) pages_.give_back(&b);
+  }
+  pages_.forgo(promised_);
 }
 
 void chunk_pool::grow(std::size_t n)
 {
-  constexpr std::size_t smallest_slab = 64;
-  const std::size_t size = std::max({n - capacity_, capacity_, smallest_slab});
-  slabs_.reserve(slabs_.size() + 1);
-  slabs_.push_back(
-    {static_cast<chunk*>(memory_.allocate(size * sizeof(chunk), alignof(chunk))), size});
-  capacity_ += size;
+  const std::size_t more = std::max(n - capacity_, capacity_);
+  const std::size_t pages = (more + chunks_of_page - 1) / chunks_of_page;
+  pages_.promise(pages);
+  promised_ += pages;
+  capacity_ += pages * chunks_of_page;
+}
+
+void chunk_pool::take_page() noexcept
+{
+  free_.cut(pages_.take_promised(), sizeof(chunk));
+  --promised_;
 }
 
 chunk& chunk_pool::take(std::uint32_t slot) noexcept
 {
-  chunk* c = free_;
-  if (c) {
-    free_ = c->next;
-  } else {
-    if (fresh_ == fresh_end_) {
-      const slab& s = slabs_[next_slab_++];
-      fresh_ = s.chunks;
-      fresh_end_ = fresh_ + s.size;
-    }
-    c = ::new (fresh_++) chunk;
-  }
+  if (free_.empty()) take_page();
+  chunk& c = *::new (&free_.pop_front()) chunk;
   ++taken_;
-  c->slot = slot;
-  c->used = 0;
-  c->marked = false;
-  c->live = 0;
-  return *c;
+  c.slot = slot;
+  c.used = 0;
+  c.marked = false;
+  c.live = 0;
+  return c;
 }
 
 void chunk_pool::give_back(chunk& c) noexcept
 {
-  c.next = free_;
-  free_ = &c;
+  free_.push_front(*::new (&c) free_block);
   --taken_;
+}
+
+free_blocks chunk_pool::take_free()
+{
+  const std::size_t pages = (free_.size() + chunks_of_page - 1) / chunks_of_page;
+  pages_.promise(pages);
+  promised_ += pages;
+  capacity_ += pages * chunks_of_page - free_.size();
+  return std::exchange(free_, {});
+}
+
+void chunk_pool::add_free(free_blocks& chunks) noexcept
+{
+  const std::size_t pages = std::min(promised_, chunks.size() / chunks_of_page);
+  pages_.forgo(pages);
+  promised_ -= pages;
+  capacity_ += chunks.size() - pages * chunks_of_page;
+  free_.splice_front(chunks);
 }
 
 }  // namespace asio_wheel::detail

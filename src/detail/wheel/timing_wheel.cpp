@@ -53,18 +53,24 @@ void prefetch_behind(const chunk& c) noexcept
 
 }  // namespace
 
-timing_wheel::timing_wheel(wheel_geometry g, std::pmr::memory_resource& memory)
+timing_wheel::timing_wheel(wheel_geometry g, page_source& pages)
   : slot_bits_(valid(g).slot_bits),
     fan_bits_(g.fan_bits),
     levels_(g.levels != 0 ? g.levels : 1 + (tick_bits - slot_bits_ + fan_bits_ - 1) / fan_bits_),
     slots_((std::size_t{levels_} << slot_bits_) + 3),
-    pool_(memory),
+    pool_(pages),
     chunks_in_(slots_.size()),
     lead_(slot_bits_ > fan_bits_ ? std::min(longest_lead, std::uint64_t{1} << fan_bits_) : 0),
     least_piece_(g.piece)
 {
   occupied_.resize(std::size_t{levels_} * words_per_level());
   raise_horizons();
+}
+
+timing_wheel::~timing_wheel()
+{
+  drain();
+  while (chunk* const c = drained_.chunks.head) leave(drained_, *c);
 }
 
 std::uint32_t timing_wheel::words_per_level() const noexcept

@@ -1,22 +1,20 @@
 // Tests beside the model: cascades, far deadlines, drains, and what check() finds.
 #include <asio_wheel/detail/wheel/timing_wheel.hpp>
 
-#if defined(__linux__)
-#include <unistd.h>
-#endif
-
 #include <boost/test/unit_test.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <fstream>
 #include <functional>
 #include <initializer_list>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "support/resident.hpp"
+#include "support/with_pages.hpp"
 
 namespace {
 
@@ -63,11 +61,11 @@ constexpr tick century{100ull * 365 * 24 * 3600 * 1000};
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(timing_wheel_itself)
+BOOST_FIXTURE_TEST_SUITE(timing_wheel_itself, with_pages)
 
 BOOST_AUTO_TEST_CASE(entries_of_one_tick_stay_in_order_through_a_cascade)
 {
-  timing_wheel wheel(small);
+  timing_wheel wheel(small, pages);
   std::array<wheel_entry, 3> entries;
   wheel.insert(entries[0], tick{20});  // on level 1
   wheel.insert(entries[1], tick{20});
@@ -81,7 +79,7 @@ BOOST_AUTO_TEST_CASE(entries_of_one_tick_stay_in_order_through_a_cascade)
 
 BOOST_AUTO_TEST_CASE(entries_of_many_ticks_leave_in_tick_order_after_one_jump)
 {
-  timing_wheel wheel(small);
+  timing_wheel wheel(small, pages);
   std::array<wheel_entry, 4> entries;
   wheel.insert(entries[3], tick{1000});  // beyond the range of the levels
   wheel.insert(entries[2], tick{63});
@@ -94,7 +92,7 @@ BOOST_AUTO_TEST_CASE(entries_of_many_ticks_leave_in_tick_order_after_one_jump)
 
 BOOST_AUTO_TEST_CASE(entry_beyond_the_range_is_refiled_and_neither_lost_nor_early)
 {
-  timing_wheel wheel(small);
+  timing_wheel wheel(small, pages);
   wheel_entry e;
   wheel.insert(e, tick{1'000'000});
   tick wake{};
@@ -111,7 +109,7 @@ BOOST_AUTO_TEST_CASE(entry_beyond_the_range_is_refiled_and_neither_lost_nor_earl
 
 BOOST_AUTO_TEST_CASE(century_of_milliseconds_takes_a_wakeup_per_level)
 {
-  timing_wheel wheel;
+  timing_wheel wheel({}, pages);
   wheel_entry e;
   wheel.insert(e, century);
   int wakeups = 0;
@@ -124,7 +122,7 @@ BOOST_AUTO_TEST_CASE(century_of_milliseconds_takes_a_wakeup_per_level)
 BOOST_AUTO_TEST_CASE(last_tick_of_all_can_be_reached)
 {
   constexpr tick last{count(never) - 1};
-  timing_wheel wheel;
+  timing_wheel wheel({}, pages);
   wheel_entry e;
   wheel.insert(e, last);
   wheel.advance(tick{count(last) - 1});
@@ -136,7 +134,7 @@ BOOST_AUTO_TEST_CASE(last_tick_of_all_can_be_reached)
 
 BOOST_AUTO_TEST_CASE(never_is_not_due_at_the_end_of_time_and_can_be_erased)
 {
-  timing_wheel wheel;
+  timing_wheel wheel({}, pages);
   wheel_entry e;
   wheel.insert(e, never);
   BOOST_TEST((wheel.next_tick() == never));
@@ -149,7 +147,7 @@ BOOST_AUTO_TEST_CASE(never_is_not_due_at_the_end_of_time_and_can_be_erased)
 
 BOOST_AUTO_TEST_CASE(overdue_entry_is_due_in_the_next_advance_ahead_of_the_others)
 {
-  timing_wheel wheel(small);
+  timing_wheel wheel(small, pages);
   std::array<wheel_entry, 2> entries;
   wheel.advance(tick{10});
   wheel.insert(entries[1], tick{11});
@@ -162,7 +160,7 @@ BOOST_AUTO_TEST_CASE(overdue_entry_is_due_in_the_next_advance_ahead_of_the_other
 
 BOOST_AUTO_TEST_CASE(erased_entries_leave_no_memory_taken)
 {
-  timing_wheel wheel(small);
+  timing_wheel wheel(small, pages);
   std::vector<wheel_entry> entries(1000);
   for (int round = 0; round < 3; ++round) {
     for (auto& e : entries) wheel.insert(e, tick{count(wheel.now()) + 5});
@@ -174,7 +172,7 @@ BOOST_AUTO_TEST_CASE(erased_entries_leave_no_memory_taken)
 
 BOOST_AUTO_TEST_CASE(entry_that_is_filed_as_another_expires_is_not_lost)
 {
-  timing_wheel wheel(small);
+  timing_wheel wheel(small, pages);
   std::array<wheel_entry, 2> entries;
   wheel.insert(entries[0], tick{9});
   wheel.advance(tick{9});
@@ -187,7 +185,7 @@ BOOST_AUTO_TEST_CASE(entry_that_is_filed_as_another_expires_is_not_lost)
 
 BOOST_AUTO_TEST_CASE(rewind_leaves_entries_their_ticks_and_their_order)
 {
-  timing_wheel wheel(small);
+  timing_wheel wheel(small, pages);
   std::array<wheel_entry, 4> entries;
   wheel.insert(entries[1], tick{1003});
   wheel.insert(entries[3], tick{5000});
@@ -208,7 +206,7 @@ BOOST_AUTO_TEST_CASE(rewind_leaves_entries_their_ticks_and_their_order)
 
 BOOST_AUTO_TEST_CASE(rewind_leaves_due_entries_due)
 {
-  timing_wheel wheel(small);
+  timing_wheel wheel(small, pages);
   std::array<wheel_entry, 3> entries;
   wheel.insert(entries[0], tick{10});
   wheel.insert(entries[1], tick{20});
@@ -226,7 +224,7 @@ BOOST_AUTO_TEST_CASE(rewind_leaves_due_entries_due)
 
 BOOST_AUTO_TEST_CASE(rewind_keeps_what_never_comes_and_what_lies_beyond_the_levels)
 {
-  timing_wheel wheel(small);
+  timing_wheel wheel(small, pages);
   std::array<wheel_entry, 2> entries;
   wheel.advance(tick{1'000'000});
   wheel.insert(entries[0], never);
@@ -245,7 +243,7 @@ BOOST_AUTO_TEST_CASE(rewind_keeps_what_never_comes_and_what_lies_beyond_the_leve
 BOOST_AUTO_TEST_CASE(chunk_that_loses_all_its_due_entries_goes_back_to_the_pool)
 {
   constexpr std::size_t n = chunk::capacity;
-  timing_wheel wheel(small);
+  timing_wheel wheel(small, pages);
   std::vector<wheel_entry> entries(3 * n);
   for (auto& e : entries) wheel.insert(e, tick{5});
   wheel.advance(tick{5});
@@ -266,7 +264,7 @@ BOOST_AUTO_TEST_CASE(chunk_that_loses_all_its_due_entries_goes_back_to_the_pool)
 BOOST_AUTO_TEST_CASE(chunk_that_is_popped_and_erased_in_turns_leads_to_the_next)
 {
   constexpr std::size_t n = chunk::capacity;
-  timing_wheel wheel(small);
+  timing_wheel wheel(small, pages);
   std::vector<wheel_entry> entries(2 * n);
   for (auto& e : entries) wheel.insert(e, tick{5});
   wheel.advance(tick{5});
@@ -281,7 +279,7 @@ BOOST_AUTO_TEST_CASE(chunk_that_is_popped_and_erased_in_turns_leads_to_the_next)
 
 BOOST_AUTO_TEST_CASE(drain_takes_due_overdue_near_far_overflow_and_never_entries_in_this_order)
 {
-  timing_wheel wheel(small);
+  timing_wheel wheel(small, pages);
   std::array<wheel_entry, 8> entries;
   wheel.insert(entries[7], never);
   wheel.insert(entries[6], tick{1'000'000});  // beyond the range of the levels
@@ -306,7 +304,7 @@ BOOST_AUTO_TEST_CASE(drain_takes_due_overdue_near_far_overflow_and_never_entries
 
 BOOST_AUTO_TEST_CASE(draining_leaves_every_entry_in_its_cell)
 {
-  timing_wheel wheel(small);
+  timing_wheel wheel(small, pages);
   std::array<wheel_entry, 5> entries;
   const std::array<tick, 5> ticks{tick{1}, tick{2}, tick{40}, tick{5000}, never};
   for (std::size_t i = 0; i < entries.size(); ++i) wheel.insert(entries[i], ticks[i]);
@@ -323,7 +321,7 @@ BOOST_AUTO_TEST_CASE(draining_leaves_every_entry_in_its_cell)
 BOOST_AUTO_TEST_CASE(drained_entries_can_be_erased)
 {
   constexpr std::size_t n = chunk::capacity;
-  timing_wheel wheel(small);
+  timing_wheel wheel(small, pages);
   std::vector<wheel_entry> entries(3 * n);
   for (auto& e : entries) wheel.insert(e, tick{5});
   wheel.drain();
@@ -340,7 +338,7 @@ BOOST_AUTO_TEST_CASE(drained_entries_can_be_erased)
 
 BOOST_AUTO_TEST_CASE(entry_popped_before_a_drain_does_not_come_back)
 {
-  timing_wheel wheel(small);
+  timing_wheel wheel(small, pages);
   std::array<wheel_entry, 5> entries;
   wheel.insert(entries[0], tick{100});
   wheel.drain();
@@ -355,7 +353,7 @@ BOOST_AUTO_TEST_CASE(entry_popped_before_a_drain_does_not_come_back)
 
 BOOST_AUTO_TEST_CASE(drain_does_not_skip_what_follows_a_half_popped_chunk)
 {
-  timing_wheel wheel(small);
+  timing_wheel wheel(small, pages);
   std::array<wheel_entry, 5> entries;
   for (std::size_t i = 0; i < 3; ++i) wheel.insert(entries[i], tick{1});
   wheel.drain();
@@ -369,7 +367,7 @@ BOOST_AUTO_TEST_CASE(drain_does_not_skip_what_follows_a_half_popped_chunk)
 
 BOOST_AUTO_TEST_CASE(due_entries_that_follow_a_drain_are_popped_from_the_first_on)
 {
-  timing_wheel wheel(small);
+  timing_wheel wheel(small, pages);
   std::array<wheel_entry, 4> entries;
   for (std::size_t i = 0; i < 2; ++i) wheel.insert(entries[i], tick{1});
   wheel.advance(tick{1});
@@ -382,7 +380,7 @@ BOOST_AUTO_TEST_CASE(due_entries_that_follow_a_drain_are_popped_from_the_first_o
 
 BOOST_AUTO_TEST_CASE(time_passes_over_drained_entries)
 {
-  timing_wheel wheel(small);
+  timing_wheel wheel(small, pages);
   std::array<wheel_entry, 4> entries;
   wheel.insert(entries[0], tick{20});
   wheel.insert(entries[1], tick{30});
@@ -405,7 +403,7 @@ BOOST_AUTO_TEST_CASE(check_sees_an_older_entry_behind_a_newer_one)
     return wheel.check() == "" && wheel.check(lies_before).starts_with("order: ");
   };
   for (const tick when : {tick{5}, tick{50}, tick{5000}, never}) {
-    timing_wheel wheel(small);
+    timing_wheel wheel(small, pages);
     std::array<wheel_entry, 2> entries;
     wheel.insert(entries[1], when);
     wheel.insert(entries[0], when);
@@ -419,7 +417,7 @@ BOOST_AUTO_TEST_CASE(check_sees_an_older_entry_behind_a_newer_one)
 
 BOOST_AUTO_TEST_CASE(check_puts_up_with_ticks_that_were_inserted_in_another_order)
 {
-  timing_wheel wheel(small);
+  timing_wheel wheel(small, pages);
   std::array<wheel_entry, 4> entries;
   wheel.insert(entries[0], tick{52});  // these two share a slot
   wheel.insert(entries[1], tick{51});
@@ -437,7 +435,7 @@ BOOST_AUTO_TEST_CASE(check_puts_up_with_ticks_that_were_inserted_in_another_orde
 BOOST_AUTO_TEST_CASE(slot_of_many_chunks_is_cascaded_in_pieces_until_its_first_tick)
 {
   constexpr std::size_t chunks = 64, ticks = 16;
-  timing_wheel wheel(roomy);
+  timing_wheel wheel(roomy, pages);
   std::vector<wheel_entry> entries(chunks * chunk::capacity);
   for (std::size_t i = 0; i < entries.size(); ++i) wheel.insert(entries[i], tick{96 + i % 16});
   BOOST_TEST((wheel.next_tick() == tick{80}));
@@ -455,7 +453,7 @@ BOOST_AUTO_TEST_CASE(slot_of_many_chunks_is_cascaded_in_pieces_until_its_first_t
 
 BOOST_AUTO_TEST_CASE(entries_filed_in_the_midst_of_a_cascade_follow_the_older_ones_of_their_tick)
 {
-  timing_wheel wheel(roomy);
+  timing_wheel wheel(roomy, pages);
   std::vector<wheel_entry> entries(64 * chunk::capacity);
   const std::size_t half = entries.size() / 2;
   for (std::size_t i = 0; i < half; ++i) wheel.insert(entries[i], tick{100});
@@ -478,7 +476,7 @@ BOOST_AUTO_TEST_CASE(entries_filed_in_the_midst_of_a_cascade_follow_the_older_on
 
 BOOST_AUTO_TEST_CASE(cascade_that_begins_too_late_is_made_good_at_once)
 {
-  timing_wheel wheel(roomy);
+  timing_wheel wheel(roomy, pages);
   std::vector<wheel_entry> entries(100 * chunk::capacity);
   for (auto& e : entries) wheel.insert(e, tick{300});
   wheel.advance(tick{299});  // from level 2
@@ -493,7 +491,7 @@ BOOST_AUTO_TEST_CASE(cascade_that_begins_too_late_is_made_good_at_once)
 BOOST_AUTO_TEST_CASE(cascade_that_was_begun_survives_a_rewind_and_a_drain)
 {
   for (const bool rewinds : {true, false}) {
-    timing_wheel wheel(roomy);
+    timing_wheel wheel(roomy, pages);
     std::vector<wheel_entry> entries(32 * chunk::capacity);
     for (auto& e : entries) wheel.insert(e, tick{100});
     wheel.advance(tick{85});
@@ -514,23 +512,18 @@ BOOST_AUTO_TEST_CASE(cascade_that_was_begun_survives_a_rewind_and_a_drain)
 #if defined(__linux__)
 BOOST_AUTO_TEST_CASE(unused_wheel_takes_no_memory_for_its_slots)
 {
-  const auto resident = [] {
-    std::size_t total = 0, pages = 0;
-    std::ifstream("/proc/self/statm") >> total >> pages;
-    return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  };
   constexpr std::size_t n = 256;
   std::deque<timing_wheel> wheels;
-  const std::size_t before = resident();
-  for (std::size_t i = 0; i < n; ++i) wheels.emplace_back();
-  BOOST_TEST(resident() - before < n * 32 * 1024);
+  const std::size_t before = support::resident_memory();
+  for (std::size_t i = 0; i < n; ++i) wheels.emplace_back(wheel_geometry{}, pages);
+  BOOST_TEST(support::resident_memory() - before < n * 32 * 1024);
 }
 #endif
 
 BOOST_AUTO_TEST_CASE(geometry_out_of_range_is_refused)
 {
-  const auto make = [](unsigned slot_bits, unsigned fan_bits, unsigned levels) {
-    return timing_wheel({.slot_bits = slot_bits, .fan_bits = fan_bits, .levels = levels});
+  const auto make = [this](unsigned slot_bits, unsigned fan_bits, unsigned levels) {
+    timing_wheel({.slot_bits = slot_bits, .fan_bits = fan_bits, .levels = levels}, pages);
   };
   BOOST_CHECK_THROW(make(3, 0, 2), std::invalid_argument);
   BOOST_CHECK_THROW(make(3, 4, 2), std::invalid_argument);

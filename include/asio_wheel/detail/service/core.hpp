@@ -8,6 +8,7 @@
 #include <asio_wheel/detail/service/driver.hpp>
 #include <asio_wheel/detail/service/due_batch.hpp>
 #include <asio_wheel/detail/service/native_executor.hpp>
+#include <asio_wheel/detail/service/page_supply.hpp>
 #include <asio_wheel/detail/service/pressure.hpp>
 #include <asio_wheel/detail/service/shard.hpp>
 #include <asio_wheel/detail/service/wheel_clock.hpp>
@@ -209,6 +210,9 @@ public:
   [[nodiscard]] pending_handlers pending_by_handler();
   [[nodiscard]] std::optional<time_point> next_expiry();
 
+  /// Gives memory that nothing needs back to the system.
+  void release_memory();
+
   // For virtual_time, which takes care that one thread at a time moves a clock that is stopped.
 
   /// Stops the clock at its present reading. Whether it was running.
@@ -275,6 +279,7 @@ private:
   const wheel_options options_;
   const asio::any_io_executor executor_;
   const native_executor native_;
+  const reserved_memory reserved_;
   wheel_clock clock_;
   const std::vector<std::unique_ptr<home>> homes_;  ///< as many as a power of two
   const std::size_t last_home_;

@@ -15,6 +15,10 @@ inline constexpr std::size_t most_recycled_lines = 8;
 [[nodiscard]] ASIO_WHEEL_EXPORT void* allocate_recycled_op(std::size_t lines);
 ASIO_WHEEL_EXPORT void deallocate_recycled_op(void* p, std::size_t lines) noexcept;
 
+/// Gives the pages of free blocks back to the supply, other than those of which another thread
+/// keeps a block for itself.
+void release_recycled_ops() noexcept;
+
 /// A block of any size and alignment, from operator new.
 [[nodiscard]] ASIO_WHEEL_EXPORT void* allocate_unrecycled_op(std::size_t size,
                                                              std::size_t alignment);

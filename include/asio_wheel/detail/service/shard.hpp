@@ -16,6 +16,18 @@
 
 namespace asio_wheel::detail {
 
+/// Orders waits that are due by their tick, and within it by their start, as far as any thread can
+/// tell.
+struct due_key {
+  tick due{};
+  std::uint64_t stamp = 0;
+
+  friend bool operator<(const due_key& a, const due_key& b) noexcept
+  {
+    return a.due != b.due ? a.due < b.due : a.stamp < b.stamp;
+  }
+};
+
 /// One of the independent parts of a wheel. A thread starts all its waits in one shard, so that
 /// threads keep out of each other's way.
 ///
@@ -98,9 +110,12 @@ public:
   void rewind(tick now) noexcept;
 
   [[nodiscard]] bool has_due() const noexcept { return wheel_.has_due(); }
-  [[nodiscard]] const wait_op* front_due() const noexcept
+
+  /// Where the next wait that is due stands among those of all shards. Requires that there is one.
+  [[nodiscard]] due_key first_due() const noexcept
   {
-    return static_cast<const wait_op*>(wheel_.front_due());
+    const auto& op = static_cast<const wait_op&>(*wheel_.front_due());
+    return {op.due(), op.stamp_};
   }
 
   /// Takes the next wait that is due to `cell`. No wait if that was a lazy one whose deadline has
@@ -109,13 +124,6 @@ public:
 
   /// Asks for the memory that begin() needs, next to the wait itself.
   static void prefetch_ties(const wait_op& op) noexcept;
-
-  /// Orders two due waits by their tick, and within it by their start, as far as any thread can
-  /// tell.
-  [[nodiscard]] static bool expires_before(const wait_op& a, const wait_op& b) noexcept
-  {
-    return a.due() != b.due() ? a.due() < b.due() : a.stamp_ < b.stamp_;
-  }
 
   // begin
 
@@ -235,6 +243,16 @@ public:
   /// When a wait expires, as things stand; time_point::max() is never.
   [[nodiscard]] time_point expiry_of(const wait_op& op) const noexcept;
   [[nodiscard]] static bool is_lazy(const wait_op& op) noexcept { return op.lazy_; }
+
+  // What is free of the wheel's memory (timing_wheel.hpp). No survey may be under way.
+
+  /// Throws std::bad_alloc, with nothing changed.
+  [[nodiscard]] free_blocks take_free_chunks()
+  {
+    settle();
+    return wheel_.take_free_chunks();
+  }
+  void add_free_chunks(free_blocks& chunks) noexcept { wheel_.add_free_chunks(chunks); }
 
   /// Carries out the cancels that were put off.
   void settle() noexcept

@@ -1,14 +1,14 @@
 // L1 wheel: how a slot remembers its entries: a queue of chunks of pointers.
 #pragma once
 
+#include <asio_wheel/detail/ground/free_blocks.hpp>
 #include <asio_wheel/detail/ground/intrusive_list.hpp>
 #include <asio_wheel/detail/ground/tick.hpp>
+#include <asio_wheel/detail/wheel/page_source.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <memory_resource>
 #include <type_traits>
-#include <vector>
 
 namespace asio_wheel::detail {
 
@@ -99,19 +99,19 @@ struct chunk_queue {
 
 /// Where chunks come from and go back to, last in, first out.
 ///
-/// Grows by slabs, each as large as all before it. A fresh chunk is touched only when it is taken,
-/// so reserved capacity costs address space, not memory.
+/// Has pages promised to it, each time twice as many, and takes one when it needs the chunks: what
+/// is reserved costs address space, not memory.
 class chunk_pool {
 public:
-  explicit chunk_pool(std::pmr::memory_resource& memory) : memory_(memory), slabs_(&memory) {}
+  explicit chunk_pool(page_source& pages) noexcept : pages_(pages) {}
   chunk_pool(const chunk_pool&) = delete;
   chunk_pool& operator=(const chunk_pool&) = delete;
-  ~chunk_pool();
+  ~chunk_pool();  ///< Requires that no chunk is out.
 
   /// Makes sure that `n` chunks can be out at once. Throws std::bad_alloc, with nothing changed.
   void reserve(std::size_t n)
   {
-    if (n > capacity_) grow(n);
+    if (n > capacity()) grow(n);
   }
 
   /// A chunk with no cells handed out. Requires that fewer are out than were reserved.
@@ -121,22 +121,24 @@ public:
   [[nodiscard]] std::size_t taken() const noexcept { return taken_; }
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
 
+  /// Takes the free chunks out of the pool, which has as many promised instead. Throws
+  /// std::bad_alloc, with nothing changed.
+  [[nodiscard]] free_blocks take_free();
+
+  /// Adds free chunks to the pool, which has as many fewer promised.
+  void add_free(free_blocks& chunks) noexcept;
+
 private:
-  struct slab {
-    chunk* chunks;
-    std::size_t size;
-  };
+  static constexpr std::size_t chunks_of_page = page_size / sizeof(chunk);
 
   [[gnu::noinline, gnu::cold]] void grow(std::size_t n);
+  [[gnu::noinline, gnu::cold]] void take_page() noexcept;
 
-  chunk* free_ = nullptr;  ///< given back, linked by `next`
+  free_blocks free_;
   std::size_t taken_ = 0;
-  std::size_t capacity_ = 0;
-  chunk* fresh_ = nullptr;  ///< never taken yet, up to fresh_end_
-  chunk* fresh_end_ = nullptr;
-  std::size_t next_slab_ = 0;  ///< the slab that follows when the fresh ones run out
-  std::pmr::memory_resource& memory_;
-  std::pmr::vector<slab> slabs_;
+  std::size_t promised_ = 0;  ///< pages
+  std::size_t capacity_ = 0;  ///< taken, free and promised
+  page_source& pages_;
 };
 
 }  // namespace asio_wheel::detail

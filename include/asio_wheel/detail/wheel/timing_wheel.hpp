@@ -8,7 +8,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory_resource>
 #include <span>
 #include <string>
 #include <vector>
@@ -92,10 +91,12 @@ class timing_wheel {
 public:
   static constexpr unsigned max_levels = 64;
 
-  /// `memory` serves what grows with the number of entries, in blocks that double in size.
+  /// `pages` serve what grows with the number of entries.
   /// Throws std::invalid_argument if the geometry is out of range, std::bad_alloc.
-  explicit timing_wheel(wheel_geometry geometry = {},
-                        std::pmr::memory_resource& memory = *std::pmr::get_default_resource());
+  timing_wheel(wheel_geometry geometry, page_source& pages);
+  timing_wheel(const timing_wheel&) = delete;
+  timing_wheel& operator=(const timing_wheel&) = delete;
+  ~timing_wheel();  ///< Touches no entry.
 
   /// Files `e` under tick `when`. A tick that is not after now() is due in the next advance(),
   /// ahead of all others. `never` is kept and erasable, and never due.
@@ -180,6 +181,13 @@ public:
 
   /// Entries that have moved to a finer level so far.
   [[nodiscard]] std::uint64_t cascaded() const noexcept { return cascaded_; }
+
+  // What is free can be taken out, so that whole pages of it can be used for something else, and
+  // the rest be brought back. No walk may be under way.
+
+  /// Throws std::bad_alloc, with nothing changed.
+  [[nodiscard]] free_blocks take_free_chunks() { return pool_.take_free(); }
+  void add_free_chunks(free_blocks& chunks) noexcept { pool_.add_free(chunks); }
 
   /// Says what is broken; empty if every invariant holds. O(slots + entries).
   ///
