@@ -3,11 +3,11 @@
 //   rearm     --timers timers expire and start themselves again, after 1 ms each
 //   churn     1,000 waits are pending; one is cancelled and started again, 64 times a turn
 //   deferred  the same where coroutines wait, by asio::deferred
+//   awaiter   the same where coroutines wait that are not Asio's, by an awaiter of a few lines
 //   burst     6,400 waits are due when the loop next looks: their expiry, without their start
 //   deadline  an operation completes by one post, under a deadline that never comes
-//   cancel_one  --timers waits are pending on one timer; the oldest is cancelled and another
-//   started touch     a sign of life: wheel_watchdog::touch(); a steady_timer cancelled and started
-//   again
+//   cancel_one  --timers waits are on one timer; the oldest is cancelled and another started
+//   touch     a sign of life: wheel_watchdog::touch(); a steady_timer cancelled and started again
 // By: wheel, steady and, for `deadline` only, none. For `deadline`, wheel is cancel_after, and
 // steady one steady_timer per operation.
 #include <asio_wheel.hpp>
@@ -15,7 +15,9 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/program_options.hpp>
 
+#include <coroutine>
 #include <deque>
+#include <exception>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -150,6 +152,59 @@ private:
     for (;;) {
       timer.expires_after(seconds{30});
       co_await timer.async_wait(asio::as_tuple(asio::deferred));
+    }
+  }
+
+  std::deque<Timer> timers_;
+};
+
+/// The coroutine of a user's own, which takes any awaiter.
+struct own_coroutine {
+  struct promise_type {
+    own_coroutine get_return_object() noexcept { return {}; }
+    std::suspend_never initial_suspend() noexcept { return {}; }
+    std::suspend_never final_suspend() noexcept { return {}; }
+    void return_void() noexcept {}
+    void unhandled_exception() noexcept { std::terminate(); }
+  };
+};
+
+/// Awaits an operation that completes with an error_code. As no handler is called inline, the
+/// coroutine is suspended when it is resumed.
+template <class Operation>
+struct awaiter_of {
+  Operation operation;
+  error_code error = {};
+
+  bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> coroutine)
+  {
+    std::move(operation)([this, coroutine](const error_code& ec) {
+      error = ec;
+      coroutine.resume();
+    });
+  }
+  error_code await_resume() const noexcept { return error; }
+};
+
+template <class Timer>
+class awaiter : public turns<awaiter<Timer>> {
+public:
+  explicit awaiter(const settings& s) : turns<awaiter>{s}
+  {
+    for (std::size_t i = 0; i < 1'000; ++i)
+      wait_again(timers_.emplace_back(this->context_.get_executor()));
+    this->run();
+  }
+
+  void step(std::size_t i) { timers_[i].cancel(); }
+
+private:
+  own_coroutine wait_again(Timer& timer)
+  {
+    for (;;) {
+      timer.expires_after(seconds{30});
+      co_await awaiter_of{timer.async_wait(asio::deferred)};
     }
   }
 
@@ -297,6 +352,8 @@ const std::map<std::pair<std::string, std::string>, void (*)(const settings&)> a
   {{"churn", "steady"}, run<churn<steady_timer>>},
   {{"deferred", "wheel"}, run<deferred<wheel_timer>>},
   {{"deferred", "steady"}, run<deferred<steady_timer>>},
+  {{"awaiter", "wheel"}, run<awaiter<wheel_timer>>},
+  {{"awaiter", "steady"}, run<awaiter<steady_timer>>},
   {{"burst", "wheel"}, run<burst<wheel_timer>>},
   {{"burst", "steady"}, run<burst<steady_timer>>},
   {{"deadline", "none"}, run<deadline<without>>},
@@ -318,7 +375,7 @@ int main(int argc, char** argv)
     options.add_options()(name, po::value(&value)->default_value(value), text);
   };
   options.add_options()("help", "this");
-  add("act", s.act, "rearm, churn, deferred, burst, deadline, cancel_one or touch");
+  add("act", s.act, "rearm, churn, deferred, awaiter, burst, deadline, cancel_one or touch");
   add("of", s.of, "wheel, steady or none");
   add("times", s.times, "how often");
   add("timers", s.timers, "that re-arm themselves; waits, for cancel_one");

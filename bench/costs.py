@@ -26,6 +26,7 @@ ROWS = [
     ("lone expiry, wheel of 64 shards", "rearm", ["--shards", "64"], 500, 500, "1.3 times that of 2"),
     ("churn at 1e3, a step", "churn", [], 64_000, 64_000, "520"),
     ("coroutine's wait, cancelled and started again by deferred", "deferred", [], 64_000, 64_000, "800"),
+    ("the same by an awaiter in a coroutine that is not Asio's", "awaiter", [], 64_000, 64_000, ""),
     ("operation of one post, with a deadline", "deadline", [], 50_000, 50_000, "320 more than without"),
     ("expiry in a burst of 6,400", "burst", [], 6_400, 6_400, "260"),
     ("cancel_one() and a start, 10 waits on the timer", "cancel_one", ["--timers", "10"], 64_000, 64_000, ""),

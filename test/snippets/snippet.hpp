@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <coroutine>
 #include <cstdint>
 #include <deque>
 #include <exception>
@@ -55,6 +56,17 @@ struct listed_snippet {
   {
     all_snippets().push_back({where, [] { return std::make_unique<Snippet>(); }});
   }
+};
+
+/// A coroutine that is not Asio's, and accepts any awaiter.
+struct task {
+  struct promise_type {
+    task get_return_object() noexcept { return {}; }
+    std::suspend_never initial_suspend() noexcept { return {}; }
+    std::suspend_never final_suspend() noexcept { return {}; }
+    void return_void() noexcept {}
+    void unhandled_exception() noexcept { std::terminate(); }
+  };
 };
 
 /// A snippet that runs by itself, in real time.
