@@ -23,7 +23,7 @@ struct options {
   std::size_t per_turn = 64;        // steps of a workload in one turn of the loop
   bool list = false, versions = false, help = false;
   // How the wheel is made; the other contenders ignore these.
-  std::uint64_t tick_us = 1000, slots = 0, shards = 0;
+  std::uint64_t tick_us = 1000, slots = 0, shards = 0, reserve = 0;
   std::string clock = "precise";
   bool huge_pages = false;  // wheel_alone: entries in transparent huge pages
 };
@@ -37,7 +37,8 @@ inline constexpr std::string_view usage =
   --steps N          measured steps of a churn                 [2000000]
   --per-turn N       steps done in one turn of the loop        [64]
   --seconds S        length of heartbeats, threads and idle    [3]
-  --tick-us N --slots N --shards N --clock precise|coarse      the wheel's options
+  --tick-us N --slots N --shards N --reserve N --clock precise|coarse
+                     the wheel's options
   --huge-pages       entries in transparent huge pages (the wheel alone)
   --list             contenders and workloads, as JSON
   --versions         compiler and libraries, as JSON
@@ -86,6 +87,8 @@ inline options parse_options(int argc, char** argv)
       o.slots = number();
     else if (name == "--shards")
       o.shards = number();
+    else if (name == "--reserve")
+      o.reserve = number();
     else if (name == "--clock")
       o.clock = text();
     else if (name == "--huge-pages")

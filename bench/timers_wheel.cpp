@@ -7,13 +7,15 @@
 //                     no way to cancel it
 //   wheel_slot        the same, each wait bound to the slot of an asio::cancellation_signal, which
 //                     cancels it
-// --tick-us, --slots, --shards and --clock are the wheel's options. work_*.hpp describe the
-// workloads, contender.hpp the rules; compared with timers_steady, timers_libuv, timers_libevent
-// and timers_libev.
+// --tick-us, --slots, --shards, --reserve and --clock are the wheel's options. work_*.hpp describe
+// the workloads, contender.hpp the rules; compared with timers_steady, timers_libuv,
+// timers_libevent and timers_libev.
 #include <asio_wheel.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/version.hpp>
+
+#include <stdexcept>
 
 #include "asio_timers.hpp"
 #include "timers_main.hpp"
@@ -31,7 +33,19 @@ struct wheel_service {
     w.shards = o.shards;
     w.clock =
       o.clock == "coarse" ? asio_wheel::clock_source::coarse : asio_wheel::clock_source::precise;
+    set_reserve(w, o.reserve);
     return asio_wheel::make_wheel(context, w);
+  }
+
+private:
+  // Also compiles with a library that has no such option, to compare the two.
+  template <class Options>
+  static void set_reserve(Options& w, std::uint64_t waits)
+  {
+    if constexpr (requires { w.reserve; })
+      w.reserve = waits;
+    else if (waits != 0)
+      throw std::invalid_argument("this library has no wheel_options::reserve");
   }
 };
 
