@@ -15,8 +15,6 @@
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/version.hpp>
 
-#include <stdexcept>
-
 #include "asio_timers.hpp"
 #include "timers_main.hpp"
 
@@ -31,21 +29,10 @@ struct wheel_service {
     w.tick = std::chrono::microseconds{o.tick_us};
     if (o.slots) w.slots = o.slots;
     w.shards = o.shards;
+    w.reserve = o.reserve;
     w.clock =
       o.clock == "coarse" ? asio_wheel::clock_source::coarse : asio_wheel::clock_source::precise;
-    set_reserve(w, o.reserve);
     return asio_wheel::make_wheel(context, w);
-  }
-
-private:
-  // Also compiles with a library that has no such option, to compare the two.
-  template <class Options>
-  static void set_reserve(Options& w, std::uint64_t waits)
-  {
-    if constexpr (requires { w.reserve; })
-      w.reserve = waits;
-    else if (waits != 0)
-      throw std::invalid_argument("this library has no wheel_options::reserve");
   }
 };
 
