@@ -50,8 +50,8 @@ BOOST_AUTO_TEST_CASE(are_called_by_timers)
 BOOST_AUTO_TEST_CASE(are_called_by_streams)
 {
   session s;
-  s.near.expires_after(1s);
-  s.near.async_read_some(asio::buffer(s.room), beast::bind_front_handler(&session::on_read, &s));
+  s.local.expires_after(1s);
+  s.local.async_read_some(asio::buffer(s.room), beast::bind_front_handler(&session::on_read, &s));
   s.time.advance(1s);
   BOOST_TEST(s.calls == 1);
   BOOST_TEST(s.error == asio::error::timed_out);

@@ -27,15 +27,15 @@ namespace {
 using request = http::request<http::string_body>;
 using response = http::response<http::string_body>;
 
-/// A server behind `near`, and a client that says what it likes.
+/// A server behind `local`, and a client that says what it likes.
 struct slow_client : support::tcp_ends {
   void read_header()
   {
     result = {};
-    http::async_read_header(near, buffer, parser, result.recorder());
+    http::async_read_header(local, buffer, parser, result.recorder());
   }
 
-  void say(std::string_view text) { asio::write(far.socket(), asio::buffer(text)); }
+  void say(std::string_view text) { asio::write(remote.socket(), asio::buffer(text)); }
 
   void run_ready()
   {
@@ -68,21 +68,21 @@ BOOST_AUTO_TEST_CASE(has_an_expiry_for_each_request)
     response answer(http::status::ok, 11);
     response got;
 
-    c.far.expires_after(30s);
-    http::async_read(c.far, at_server, seen, heard.recorder());
+    c.remote.expires_after(30s);
+    http::async_read(c.remote, at_server, seen, heard.recorder());
     c.time.advance(20s);
-    c.near.expires_after(30s);
-    http::async_write(c.near, question, asked.recorder());
+    c.local.expires_after(30s);
+    http::async_write(c.local, question, asked.recorder());
     support::run_until(c.context, [&] { return !heard.pending(); });
     BOOST_TEST(!asked.error);
     BOOST_TEST(!heard.error);
     BOOST_TEST(seen.target() == "/" + std::to_string(i));
 
-    http::async_read(c.near, at_client, got, told.recorder());
+    http::async_read(c.local, at_client, got, told.recorder());
     answer.body() = "answer";
     answer.prepare_payload();
-    c.far.expires_after(30s);
-    http::async_write(c.far, answer, answered.recorder());
+    c.remote.expires_after(30s);
+    http::async_write(c.remote, answer, answered.recorder());
     support::run_until(c.context, [&] { return !told.pending() && !answered.pending(); });
     BOOST_TEST(!answered.error);
     BOOST_TEST(!told.error);
@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(times_out_in_the_middle_of_a_header)
 {
   slow_client c;
   c.say("GET / HTTP/1.1\r\nHost: exam");
-  c.near.expires_after(100ms);
+  c.local.expires_after(100ms);
   c.read_header();
   c.ends_after(100ms, [&] { return c.result.pending(); });
   BOOST_TEST(c.result.error == asio::error::timed_out);
@@ -105,7 +105,7 @@ BOOST_AUTO_TEST_CASE(bounds_a_client_that_always_says_a_little_more)
 {
   slow_client c;
   c.say("GET / HTTP/1.1\r\nSlow: ");
-  c.near.expires_after(100ms);
+  c.local.expires_after(100ms);
   c.read_header();
   for (int i = 0; i < 10; ++i) {
     BOOST_TEST(c.result.pending());
@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(can_still_tell_the_client_that_it_was_too_slow)
 {
   slow_client c;
   c.say("GET / HTTP/1.1\r\n");
-  c.near.expires_after(100ms);
+  c.local.expires_after(100ms);
   c.read_header();
   c.time.advance(100ms);
   BOOST_TEST(c.result.error == asio::error::timed_out);
@@ -128,12 +128,12 @@ BOOST_AUTO_TEST_CASE(can_still_tell_the_client_that_it_was_too_slow)
   answer.keep_alive(false);
   answer.prepare_payload();
   support::result sent;
-  c.near.expires_after(100ms);
-  http::async_write(c.near, answer, sent.recorder());
+  c.local.expires_after(100ms);
+  http::async_write(c.local, answer, sent.recorder());
   support::run_until(c.context, [&] { return !sent.pending(); });
   BOOST_TEST(!sent.error);
   std::string line(22, ' ');
-  asio::read(c.far.socket(), asio::buffer(line));
+  asio::read(c.remote.socket(), asio::buffer(line));
   BOOST_TEST(line == "HTTP/1.1 408 Request T");
 }
 
@@ -141,13 +141,13 @@ BOOST_AUTO_TEST_CASE(goes_on_with_a_header_that_timed_out)
 {
   slow_client c;
   c.say("GET /page HTTP/1.1\r\nHo");
-  c.near.expires_after(100ms);
+  c.local.expires_after(100ms);
   c.read_header();
   c.time.advance(100ms);
   BOOST_TEST(c.result.error == asio::error::timed_out);
 
   c.say("st: h\r\n\r\n");
-  c.near.expires_after(100ms);
+  c.local.expires_after(100ms);
   c.read_header();
   support::run_until(c.context, [&] { return !c.result.pending(); });
   BOOST_TEST(!c.result.error);
@@ -162,8 +162,8 @@ BOOST_AUTO_TEST_CASE(ends_an_answer_that_nobody_takes)
   answer.body().assign(std::size_t{64} << 20, 'x');
   answer.prepare_payload();
   support::result sent;
-  c.near.set_limits({.write_stall = 10s});
-  http::async_write(c.near, answer, sent.recorder());
+  c.local.set_limits({.write_stall = 10s});
+  http::async_write(c.local, answer, sent.recorder());
   c.context.poll();
   c.ends_after(10s, [&] { return sent.pending(); });
   BOOST_TEST(sent.error == asio::error::timed_out);

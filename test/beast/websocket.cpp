@@ -9,7 +9,7 @@
 namespace {
 
 struct story : support::tcp_ends, support::websocket_story<asio_wheel::tcp_stream> {
-  story() : websocket_story(*this, std::move(near), std::move(far)) {}
+  story() : websocket_story(*this, std::move(local), std::move(remote)) {}
 };
 
 }  // namespace

@@ -112,12 +112,12 @@ BOOST_AUTO_TEST_CASE(poll_completes_nothing_that_is_not_due)
 {
   context_with_wheel c;
   outcome due;
-  outcome far;
+  outcome later;
   c.wheel.async_wait(0s, due.recorder());
-  c.wheel.async_wait(1h, far.recorder());
+  c.wheel.async_wait(1h, later.recorder());
   c.context.poll();
   BOOST_TEST(due.succeeded());
-  BOOST_TEST(far.pending());
+  BOOST_TEST(later.pending());
   BOOST_TEST(!c.context.stopped());
 }
 

@@ -137,15 +137,15 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_wait_of_a_century_does_not_hinder_a_short_one, T
   asio::io_context context;
   Timer century(context, 24h * 36525);
   Timer moment(context, 2ms);
-  outcome far;
-  outcome near;
-  century.async_wait(far.recorder());
-  moment.async_wait(near.recorder());
-  support::run_until(context, [&] { return !near.pending(); });
-  BOOST_TEST(near.succeeded());
+  outcome later;
+  outcome soon;
+  century.async_wait(later.recorder());
+  moment.async_wait(soon.recorder());
+  support::run_until(context, [&] { return !soon.pending(); });
+  BOOST_TEST(soon.succeeded());
   BOOST_TEST(century.cancel() == 1U);
   support::run_to_end(context);
-  BOOST_TEST(far.aborted());
+  BOOST_TEST(later.aborted());
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(no_wait_ends_before_its_deadline, Timer, both_timers)

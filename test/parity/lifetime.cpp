@@ -46,11 +46,11 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_pending_wait_keeps_run_going, Timer, both_timers
 BOOST_AUTO_TEST_CASE_TEMPLATE(run_returns_after_the_last_wait, Timer, both_timers)
 {
   asio::io_context context;
-  Timer near(context, 2ms);
-  Timer far(context, 1h);
-  near.async_wait([&](error_code) { BOOST_TEST(far.cancel() == 1U); });
+  Timer soon(context, 2ms);
+  Timer later(context, 1h);
+  soon.async_wait([&](error_code) { BOOST_TEST(later.cancel() == 1U); });
   outcome last;
-  far.async_wait(last.recorder());
+  later.async_wait(last.recorder());
   const auto before = steady_clock::now();
   context.run();
   BOOST_TEST(last.aborted());
@@ -85,17 +85,17 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(goes_on_in_a_context_that_ran_dry_before, Timer, b
 BOOST_AUTO_TEST_CASE_TEMPLATE(wakes_a_loop_that_already_sleeps, Timer, both_timers)
 {
   asio::io_context context;
-  Timer far(context, 1h);
+  Timer later(context, 1h);
   outcome aborted;
-  far.async_wait(aborted.recorder());
+  later.async_wait(aborted.recorder());
   std::atomic<bool> expired = false;
-  std::optional<Timer> near;
+  std::optional<Timer> soon;
   std::thread loop([&] { context.run(); });
   asio::post(context, [&] {
-    near.emplace(context, 2ms);
-    near->async_wait([&](error_code ec) {
+    soon.emplace(context, 2ms);
+    soon->async_wait([&](error_code ec) {
       expired = !ec;
-      far.cancel();
+      later.cancel();
     });
   });
   loop.join();

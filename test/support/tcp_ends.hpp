@@ -15,8 +15,8 @@ struct tcp_ends : wheel_in_virtual_time {
   {
     using boost::asio::ip::tcp;
     tcp::acceptor acceptor(context, {boost::asio::ip::address_v4::loopback(), 0});
-    near.socket().connect(acceptor.local_endpoint());
-    acceptor.accept(far.socket());
+    local.socket().connect(acceptor.local_endpoint());
+    acceptor.accept(remote.socket());
   }
 
   /// Runs whatever is ready `ahead`, in virtual time, and not a tick before that.
@@ -29,8 +29,8 @@ struct tcp_ends : wheel_in_virtual_time {
     BOOST_TEST(!pending());
   }
 
-  asio_wheel::tcp_stream near{context};
-  asio_wheel::tcp_stream far{context};
+  asio_wheel::tcp_stream local{context};
+  asio_wheel::tcp_stream remote{context};
 };
 
 }  // namespace support

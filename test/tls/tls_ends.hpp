@@ -81,8 +81,8 @@ struct tls_ends : tls_rules, tcp_ends {
     server.next_layer().expires_never();
   }
 
-  stream client{std::move(near), client_rules};
-  stream server{std::move(far), server_rules};
+  stream client{std::move(local), client_rules};
+  stream server{std::move(remote), server_rules};
 };
 
 }  // namespace support

@@ -146,22 +146,22 @@ BOOST_AUTO_TEST_CASE(ends_when_another_thread_cancels_it_alone_or_sets_an_expiry
 BOOST_AUTO_TEST_CASE(started_by_another_thread_wakes_the_loop)
 {
   context_with_wheel c;
-  wheel_timer far(c.context, 1h);
-  wheel_timer near(c.context);
-  outcome of_far;
-  outcome of_near;
-  far.async_wait(of_far.recorder());
+  wheel_timer later(c.context, 1h);
+  wheel_timer soon(c.context);
+  outcome of_later;
+  outcome of_soon;
+  later.async_wait(of_later.recorder());
   std::thread other([&] {
-    near.expires_after(1ms);
-    near.async_wait([&](error_code ec) {
-      of_near.recorder()(ec);
-      far.cancel();
+    soon.expires_after(1ms);
+    soon.async_wait([&](error_code ec) {
+      of_soon.recorder()(ec);
+      later.cancel();
     });
   });
   support::run_to_end(c.context);
   other.join();
-  BOOST_TEST(of_near.succeeded());
-  BOOST_TEST(of_far.aborted());
+  BOOST_TEST(of_soon.succeeded());
+  BOOST_TEST(of_later.aborted());
 }
 
 BOOST_AUTO_TEST_SUITE_END()
