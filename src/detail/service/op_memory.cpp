@@ -104,10 +104,18 @@ private:
 constinit std::array<depot, most_recycled_lines> depots{};
 constinit thread_local std::array<magazine, most_recycled_lines> magazines{};
 
+// GCC's MinGW frees a thread's thread_local memory, and only then calls the destructors of what was
+// in it. They cannot empty the magazines, so each thread uses the depot from its start.
+#if defined(__MINGW32__) && !defined(__clang__)
+constexpr bool has_magazines = false;
+#else
+constexpr bool has_magazines = true;
+#endif
+
 /// Whether the thread has emptied its magazines for good. Objects that are destroyed later, such as
 /// a thread_local context, use the depot directly. Not a member of thread_end, because it outlives
 /// that.
-constinit thread_local bool has_ended = false;
+constinit thread_local bool has_ended = !has_magazines;
 
 /// Moves the first `n` blocks of a magazine to its depot; n <= batch_size.
 void unload(std::size_t lines, std::size_t n) noexcept

@@ -38,6 +38,7 @@ constexpr bool recycles = true;
 constexpr std::size_t size = 512;  // the largest recycled blocks, which few others take
 constexpr std::size_t alignment = alignof(std::max_align_t);
 
+#if !defined(__MINGW32__) || defined(__clang__)
 /// Does something after the thread_local objects that the thread constructed later are destroyed.
 struct last_act {
   std::function<void()> act;
@@ -57,6 +58,8 @@ void in_ending_thread(const std::function<void()>& early, std::function<void()> 
     early();
   }).join();
 }
+
+#endif
 
 bool is_aligned(const void* p, std::size_t to)
 {
@@ -121,6 +124,22 @@ void check_signal()
 
 BOOST_AUTO_TEST_SUITE(op_memory)
 
+BOOST_AUTO_TEST_CASE(what_a_thread_keeps_goes_to_others_when_it_ends)
+{
+  std::set<void*> seen;
+  for (int round = 0; round < 200; ++round) {
+    std::thread([&] {
+      std::array<void*, 50> blocks{};
+      for (auto& p : blocks) p = allocate_op(size, alignment);
+      for (void* p : blocks) deallocate_op(p, size, alignment);
+      seen.insert(blocks.begin(), blocks.end());
+    }).join();
+  }
+  if (recycles) BOOST_TEST(seen.size() <= 256U);
+}
+
+// GCC's MinGW frees thread_local memory before the destructors of what is in it run.
+#if !defined(__MINGW32__) || defined(__clang__)
 BOOST_AUTO_TEST_CASE(what_a_thread_frees_after_its_end_is_not_lost)
 {
   std::set<void*> seen;
@@ -183,6 +202,8 @@ BOOST_AUTO_TEST_CASE(many_blocks_freed_after_the_end_reach_others_once_each)
     BOOST_TEST(again >= n - 64);
   }
 }
+
+#endif
 
 BOOST_AUTO_TEST_CASE(every_size_has_every_alignment)
 {
