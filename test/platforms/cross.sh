@@ -19,7 +19,8 @@ how fast the machine is:
 
 The tests' libraries come as headers: Boost.Test and fmt are compiled along. What starts with -D
 goes to CMake. JOBS=n limits the compilers. TARGETS="wheel_tests promise_tests ..." and TESTS=regex
-choose what is built and run; default: the wheel's tests, the service's and the promises'.
+choose what is built and run; default: the wheel's tests, the service's and the promises', and on
+Windows the roof's and parity's, too.
 END
 }
 
@@ -44,10 +45,12 @@ make_headers() {
   cp test/platforms/headers/* "$headers"
 }
 
-# settle <platform>: sets packages, options and slow.
+# settle <platform>: sets packages, options, programs, batch and slow.
 settle() {
   local prefix='' processor=''
-  packages=() options=()
+  packages=() options=() programs=(wheel service promise) batch=0
+  # As one unit, g++ takes the main source's unnamed namespace for that of a header.
+  local flags='-O0 -Wno-subobject-linkage'
   # What qemu or wine cannot do, or what measures time.
   slow='promise\.(punctual|quiet|fair|no_hostages)|spin_lock'
   case $1 in
@@ -56,6 +59,8 @@ settle() {
     s390x) prefix=s390x-linux-gnu processor=s390x ;;
     windows)
       packages=(g++-mingw-w64-x86-64-posix wine64)
+      programs+=(roof parity)
+      batch=6 # an object file has a limit
       options=(-DCMAKE_SYSTEM_NAME=Windows -DCMAKE_SYSTEM_PROCESSOR=x86_64
         -DCMAKE_CXX_COMPILER=x86_64-w64-mingw32-g++-posix
         "-DCMAKE_CROSSCOMPILING_EMULATOR=$PWD/test/platforms/wine.sh"
@@ -65,6 +70,7 @@ settle() {
       packages=(clang-16 libc++-16-dev libc++abi-16-dev)
       options=(-DCMAKE_CXX_COMPILER=clang++-16 -DCMAKE_CXX_FLAGS=-stdlib=libc++)
       slow='spin_lock'
+      flags=-O0
       ;;
   esac
   if [[ -n $prefix ]]; then
@@ -73,12 +79,14 @@ settle() {
       "-DCMAKE_CXX_COMPILER=$prefix-g++"
       "-DCMAKE_CROSSCOMPILING_EMULATOR=qemu-$processor;-L;/usr/$prefix")
   fi
+  options+=("-DCMAKE_CXX_FLAGS_DEBUG=$flags")
+  read -ra targets <<<"${TARGETS:-${programs[*]/%/_tests}}"
+  tests=${TESTS:-^($(IFS='|' && echo "${programs[*]}"))[.]}
 }
 
-read -ra targets <<<"${TARGETS:-wheel_tests service_tests promise_tests}"
 install_packages cmake ninja-build g++ libboost1.81-dev libfmt-dev
 make_headers
-# Each program as one unit: Asio costs more to parse than all tests together.
+# Each program as few units: Asio costs more to parse than all tests together.
 for platform in "${platforms[@]}"; do
   settle "$platform"
   install_packages "${packages[@]}"
@@ -86,9 +94,9 @@ for platform in "${platforms[@]}"; do
   mkdir -p "$build"
   say "$platform: build"
   {
-    cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 \
+    cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Debug \
       "-DBoost_DIR=$PWD/build/platforms/headers" "-Dfmt_DIR=$PWD/build/platforms/headers" \
-      -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=0 -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON \
+      -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=$batch -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON \
       -DASIO_WHEEL_WARNINGS_AS_ERRORS=ON -DASIO_WHEEL_BUILD_TESTS=ON -DASIO_WHEEL_INSTALL=OFF \
       -DASIO_WHEEL_BUILD_EXAMPLES=OFF -DASIO_WHEEL_BUILD_BENCHMARKS=OFF \
       "${options[@]}" "${definitions[@]}" &&
@@ -100,6 +108,6 @@ for platform in "${platforms[@]}"; do
   }
   say "$platform: test"
   ctest --test-dir "$build" --output-on-failure --no-tests=error --timeout 600 \
-    --tests-regex "${TESTS:-^(wheel|service|promise)\.}" --exclude-regex "$slow" \
+    --tests-regex "$tests" --exclude-regex "$slow" \
     </dev/null
 done
