@@ -16,7 +16,8 @@ for the next time.
   --clang             with that Debian's clang++, not its g++
   --asio=standalone   with its libasio-dev, not its Boost
   --targets="..."     builds only these; default: the tests of wheel, service and roof, promises,
-                      parity, and on Boost those of tokens, Beast and TLS
+                      parity, and on Boost those of tokens, Boost's libraries, Beast
+                      and TLS
   --tests=REGEX       runs only the tests whose names match; default: those of the same
   --all               builds all and runs the whole suite, the examples with their peers included
   --beast=FOLDER      runs test/platforms/beast.sh FOLDER there instead
@@ -55,7 +56,7 @@ done
 ((EUID == 0)) || fail 'needs root, for debootstrap and chroot'
 root=$PWD/build/platforms/$suite
 programs=(wheel service roof promise parity)
-[[ $asio == standalone ]] || programs+=(tokens beast tls)
+[[ $asio == standalone ]] || programs+=(tokens library beast tls)
 targets=${targets:-${programs[*]/%/_tests}}
 tests=${tests:-^($(IFS='|' && echo "${programs[*]}"))([.]|\$)}
 
@@ -66,9 +67,9 @@ fi
 
 mirror=$(debian_mirror)
 packages=(g++ clang cmake ninja-build pkg-config dpkg-dev file git libfmt-dev libasio-dev liburing-dev
-  libssl-dev libhiredis-dev redis-server nginx-light wrk curl python3 ca-certificates)
+  libssl-dev libhiredis-dev redis-server mariadb-server-core mariadb-client-core nginx-light wrk curl python3 ca-certificates)
 # Of the newest Boost that it has.
-for part in '' -test -program-options -coroutine -context -charconv -cobalt -json -redis; do
+for part in '' -test -program-options -coroutine -context -charconv -cobalt -json; do
   packages+=("libboost${part}BOOST-dev")
 done
 
