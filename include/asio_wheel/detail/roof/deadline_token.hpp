@@ -188,11 +188,10 @@ private:
   template <class Handler>
   [[nodiscard]] wheel_timer_service& wheel_for([[maybe_unused]] const Handler& handler) const
   {
-    using associated = asio::associated_executor_t<Handler, no_executor>;
     if (terms.wheel) return *terms.wheel;
     if constexpr (has_executor<Initiation>)
       return use_wheel(this->get_executor());
-    else if constexpr (!std::is_same_v<associated, no_executor>)
+    else if constexpr (has_own_executor<Handler>)
       return use_wheel(asio::get_associated_executor(handler, no_executor{}));
     else
       fail_without_wheel();

@@ -73,9 +73,7 @@ public:
 private:
   using owner = op_owner<limited_operation, Handler>;
 
-  static constexpr bool has_executor =
-    !std::is_same_v<asio::associated_executor_t<Handler, no_executor>, no_executor>;
-  using fallback_type = std::conditional_t<has_executor, no_executor, Fallback>;
+  using fallback_type = std::conditional_t<has_own_executor<Handler>, no_executor, Fallback>;
   using executor_type = asio::associated_executor_t<Handler, fallback_type>;
   static constexpr bool runs_anywhere = std::is_same_v<executor_type, no_executor>;
 
@@ -142,7 +140,7 @@ private:
 
   static fallback_type to_fallback(const Fallback& fallback) noexcept
   {
-    if constexpr (has_executor)
+    if constexpr (has_own_executor<Handler>)
       return {};
     else
       return fallback;

@@ -39,6 +39,13 @@ public:
   friend bool operator!=(no_executor, no_executor) noexcept { return false; }
 };
 
+/// Whether the handler has an executor of its own. One that wraps the executor that it is offered
+/// has not; nor has one without any.
+template <class Handler>
+inline constexpr bool has_own_executor =
+  std::is_same_v<asio::associated_executor_t<Handler, no_executor>,
+                 asio::associated_executor_t<Handler, asio::any_io_executor>>;
+
 /// Requires that it does end, by a call.
 [[nodiscard, gnu::always_inline]] inline error_code to_error(wait_outcome outcome) noexcept
 {
@@ -257,14 +264,26 @@ void launch_wait(Handler& handler, const asio::any_io_executor& native, const Fa
                  Start start)
 {
   using associated = asio::associated_executor_t<Handler, no_executor>;
-  if constexpr (std::is_same_v<associated, no_executor>) {
-    wait_handler<Handler, Fallback, Op>::launch(handler, fallback, start);
-  } else {
+  if constexpr (has_own_executor<Handler>) {
     const associated ex = asio::get_associated_executor(handler, no_executor{});
     if (is_native(ex, native))
       wait_handler<Handler, no_executor, Op>::launch(handler, no_executor{}, start);
     else
       wait_handler<Handler, associated, Op>::launch(handler, ex, start);
+  } else if constexpr (std::is_same_v<associated, no_executor>) {
+    wait_handler<Handler, Fallback, Op>::launch(handler, fallback, start);
+  } else {
+    using offered =
+      std::conditional_t<std::is_same_v<Fallback, no_executor>, asio::any_io_executor, Fallback>;
+    using wrapping = asio::associated_executor_t<Handler, offered>;
+    const auto launch = [&](const offered& ex) {
+      wait_handler<Handler, wrapping, Op>::launch(
+        handler, asio::get_associated_executor(handler, ex), start);
+    };
+    if constexpr (std::is_same_v<Fallback, no_executor>)
+      launch(native);
+    else
+      launch(fallback);
   }
 }
 
