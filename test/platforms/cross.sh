@@ -60,7 +60,7 @@ settle() {
     windows)
       packages=(g++-mingw-w64-x86-64-posix wine64)
       programs+=(roof parity)
-      batch=6 # an object file has a limit
+      batch=2 # an object file can hold no more
       options=(-DCMAKE_SYSTEM_NAME=Windows -DCMAKE_SYSTEM_PROCESSOR=x86_64
         -DCMAKE_CXX_COMPILER=x86_64-w64-mingw32-g++-posix
         "-DCMAKE_CROSSCOMPILING_EMULATOR=$PWD/test/platforms/wine.sh"
