@@ -24,6 +24,8 @@ for the next time.
   -Dname=value        goes to CMake
   --expired           takes package lists that have expired, from a mirror that is behind; they are still
                       checked for their signature
+  --if-possible       says so and succeeds where no such Debian can be made: without root or namespaces,
+                      or if its packages cannot be had. What is built or tested and fails, fails
   --root-only         stops when the Debian and its packages are there
   --remove            removes it instead
 
@@ -32,7 +34,7 @@ faster.
 END
 }
 
-suite='' compiler=g++ asio=boost root_only=0 remove=0 expired=0 beast=''
+suite='' compiler=g++ asio=boost root_only=0 remove=0 expired=0 if_possible=0 beast=''
 targets='' tests=''
 definitions=()
 for argument in "$@"; do
@@ -46,6 +48,7 @@ for argument in "$@"; do
     --beast=?*) beast=$(cd "${argument#--beast=}" && pwd) ;;
     -D?*) definitions+=("$argument") ;;
     --expired) expired=1 ;;
+    --if-possible) if_possible=1 ;;
     --root-only) root_only=1 ;;
     --remove) remove=1 ;;
     -*) usage >&2; fail "no such option: $argument" ;;
@@ -53,7 +56,16 @@ for argument in "$@"; do
   esac
 done
 [[ $suite =~ ^[a-z]+$ ]] || { usage >&2; fail 'which suite?'; }
-((EUID == 0)) || fail 'needs root, for debootstrap and chroot'
+
+# impossible <why>: ends, with success if that is no fault here.
+impossible() {
+  ((if_possible)) || fail "$*"
+  printf "== Debian %s cannot be made here, and is not tested: %s\n" "$suite" "$*"
+  exit 0
+}
+((EUID == 0)) || impossible 'needs root, for debootstrap and chroot'
+unshare --mount --pid --fork -- mount --make-rprivate / 2>/dev/null || impossible 'no namespaces'
+
 root=$PWD/build/platforms/$suite
 programs=(wheel service roof promise parity)
 [[ $asio == standalone ]] || programs+=(tokens library beast tls)
@@ -66,20 +78,28 @@ if ((remove)); then
 fi
 
 mirror=$(debian_mirror)
-packages=(g++ clang cmake ninja-build pkg-config dpkg-dev file git libfmt-dev libasio-dev liburing-dev
-  libssl-dev libhiredis-dev redis-server mariadb-server-core mariadb-client-core nginx-light wrk curl python3 ca-certificates)
+packages=(g++ cmake ninja-build pkg-config libfmt-dev libasio-dev libssl-dev redis-server
+  mariadb-server-core)
+[[ $compiler == g++ ]] || packages+=(clang)
+# For the examples and what is built and installed besides.
+[[ $targets != all ]] ||
+  packages+=(dpkg-dev file git libhiredis-dev nginx-light wrk curl python3 ca-certificates)
+[[ -z $beast ]] || packages+=(git)
 # Of the newest Boost that it has.
 for part in '' -test -program-options -coroutine -context -charconv -cobalt -json; do
   packages+=("libboost${part}BOOST-dev")
 done
+# On which trixie's -dev package forgets to depend.
+packages+=(libboost-charconvBOOST.0)
 
 if [[ ! -e $root/.complete ]]; then
   install_packages debootstrap
   say "debootstrap of $suite in $root"
   rm -rf --one-file-system "$root"
   mkdir -p "$root"
-  debootstrap --variant=minbase "$suite" "$root" "$mirror" >"$root.log" 2>&1 ||
-    fail "debootstrap failed; its log: $root.log"
+  unshare --mount --pid --fork --kill-child -- \
+    debootstrap --variant=minbase "$suite" "$root" "$mirror" >"$root.log" 2>&1 </dev/null ||
+    impossible "debootstrap failed; its log: $root.log"
   # No service starts in there, and each package that this Debian does not have is left out.
   printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
   chmod +x "$root/usr/sbin/policy-rc.d"
@@ -125,8 +145,8 @@ inside bash -c '
     exit 1
   }
   apt-get clean
-  dpkg-query -W -f "\${Package} \${Version}\n" "libboost$newest-dev" libasio-dev libfmt-dev g++ clang
-' install "${packages[@]}"
+  dpkg-query -W -f "\${Package} \${Version}\n" "libboost$newest-dev" libasio-dev libfmt-dev "$1"
+' install "${packages[@]}" || impossible 'its packages cannot be installed'
 ((root_only == 0)) || exit 0
 
 say 'sources'
