@@ -12,6 +12,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include <asio_wheel/detail/service/page_supply.hpp>
@@ -218,6 +219,24 @@ BOOST_AUTO_TEST_CASE(pages_that_run_out_at_any_point_start_all_or_nothing)
   std::size_t pages = 0;
   while (!starts_all(support::under_sanitizer ? 2 * pages : 0, pages)) ++pages;
   BOOST_TEST(pages > 3U);
+}
+
+BOOST_AUTO_TEST_CASE(a_thread_without_memory_for_a_shard_uses_that_of_another)
+{
+  wheel_options options;
+  options.shards = 64;
+  context_with_wheel c(options);
+  wheel_timer timer(c.context, 1h);
+  outcome wait;
+  timer.async_wait(wait.recorder());
+  std::size_t cancelled = 0;
+  std::thread([&] {
+    const support::heap_limit none(0);
+    cancelled = timer.cancel();
+  }).join();
+  BOOST_TEST(cancelled == 1U);
+  support::run_to_end(c.context);
+  BOOST_TEST(wait.aborted());
 }
 
 BOOST_AUTO_TEST_CASE(a_heap_that_runs_out_does_not_hinder_a_cancel)

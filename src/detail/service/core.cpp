@@ -10,30 +10,6 @@
 namespace asio_wheel::detail {
 namespace {
 
-std::size_t this_thread_number() noexcept
-{
-  static constinit std::atomic<std::size_t> threads{0};
-  static constinit thread_local std::size_t number = 0;  // of the threads that start waits, from 1
-  if (number == 0) number = ++threads;
-  return number;
-}
-
-wheel_geometry geometry_of(const wheel_options& options)
-{
-  const auto slot_bits = static_cast<unsigned>(std::countr_zero(options.slots));
-  // A quarter of a level's slots make one slot of the next: its cascades stay small, and a level
-  // has room to spare for what it cannot hand down yet.
-  return {.slot_bits = slot_bits, .fan_bits = slot_bits > 2 ? slot_bits - 2 : 1};
-}
-
-std::vector<std::unique_ptr<home>> make_homes(wheel_core& c, const wheel_options& options,
-                                              const wheel_clock& clock)
-{
-  std::vector<std::unique_ptr<home>> homes(options.shards);
-  for (auto& h : homes) h = std::make_unique<home>(c, geometry_of(options), clock);
-  return homes;
-}
-
 /// Counts in how many threads there is one.
 class one_of {
 public:
@@ -55,20 +31,19 @@ wheel_core::wheel_core(asio::execution_context& context, const asio::any_io_exec
     native_(ex),
     reserved_(options_.reserve),
     clock_(options_.clock, options_.tick),
-    homes_(make_homes(*this, options_, clock_)),
-    last_home_(homes_.size() - 1),
+    homes_(*this, options_, clock_),
     driver_(
       native_, context, clock_, [this] { return pass(); }, [this] { deliver_found(); })
 {}
 
 wheel_core::~wheel_core() = default;
 
+// Starting.
+
 home& wheel_core::local() noexcept
 {
-  return *homes_[this_thread_number() & last_home_];
+  return homes_.of_this_thread();
 }
-
-// Starting.
 
 tick wheel_core::tick_for(duration delay) const noexcept
 {
@@ -152,12 +127,12 @@ wheel_core::outlook wheel_core::advance_shards(tick now) noexcept
 {
   passed_.store(now, std::memory_order_relaxed);
   outlook all;
-  for (const auto& h : homes_) {
+  for (home* h = homes_.latest(); h; h = h->older()) {
     tick next = h->next_tick();
     if (next <= now) {
       const std::lock_guard lock(*h);
       h->advance(now);
-      if (h->has_due()) all.due |= std::uint64_t{1} << (&h - homes_.data());
+      if (h->has_due()) all.due |= std::uint64_t{1} << h->number();
       next = h->next_tick();
     }
     all.next = std::min(all.next, next);
@@ -178,9 +153,12 @@ std::optional<tick> wheel_core::pass()
   if (all.next != no_tick) return all.next;
   // A thread that the context does not run may have cancelled a wait and not have posted its
   // delivery yet. Until it has, passes are what keeps the context from running out of work.
-  const bool ending = std::any_of(homes_.begin(), homes_.end(),
-                                  [](const auto& h) { return h->ended_delivery_.is_requested(); });
-  if (ending) driver_.insist();
+  for (home* h = homes_.latest(); h; h = h->older()) {
+    if (h->ended_delivery_.is_requested()) {
+      driver_.insist();
+      break;
+    }
+  }
   return std::nullopt;
 }
 
@@ -192,7 +170,7 @@ bool wheel_core::request_due(std::uint64_t sources) noexcept
   const std::lock_guard lock(due_mutex_);
   for (; sources != 0; sources &= sources - 1) {
     const auto i = static_cast<std::size_t>(std::countr_zero(sources));
-    due_.add_source(*homes_[i], i);
+    due_.add_source(homes_[i], i);
   }
   return due_delivery_.request();
 }
@@ -322,7 +300,7 @@ bool wheel_core::stop_clock() noexcept
 /// Carries out what was put off and moves all wheels to the clock. Requires that nobody else does.
 wheel_core::outlook wheel_core::catch_up() noexcept
 {
-  for (const auto& h : homes_) {
+  for (home* h = homes_.latest(); h; h = h->older()) {
     const std::lock_guard lock(*h);
     h->settle();
   }
@@ -373,7 +351,7 @@ void wheel_core::start_clock() noexcept
     all = catch_up();
     // The wheels first: a wait that another thread starts meanwhile may be late, but not early.
     const tick present = clock_.tick_floor(clock_.running_now());
-    for (const auto& h : homes_) {
+    for (home* h = homes_.latest(); h; h = h->older()) {
       const std::lock_guard home_lock(*h);
       h->rewind(present);
     }
@@ -418,7 +396,7 @@ bool wheel_core::tell_some_of_pressure() noexcept
 std::size_t wheel_core::cancel_all()
 {
   std::size_t n = 0;
-  for (const auto& h : homes_) {
+  for (home* h = homes_.latest(); h; h = h->older()) {
     section s(*h);
     n += s.cancel_all();
   }
@@ -428,7 +406,7 @@ std::size_t wheel_core::cancel_all()
 std::size_t wheel_core::pending() const noexcept
 {
   std::uint64_t n = 0;
-  for (const auto& h : homes_) {
+  for (home* h = homes_.latest(); h; h = h->older()) {
     const std::lock_guard lock(*h);
     n += h->pending();
   }
@@ -438,7 +416,7 @@ std::size_t wheel_core::pending() const noexcept
 wheel_stats wheel_core::stats() const noexcept
 {
   wheel_stats stats;
-  for (const auto& h : homes_) {
+  for (home* h = homes_.latest(); h; h = h->older()) {
     const std::lock_guard lock(*h);
     h->add_to(stats);
   }
@@ -452,7 +430,7 @@ void wheel_core::release_memory()
 {
   {
     const std::lock_guard no_survey(survey_mutex_);
-    for (const auto& h : homes_) {
+    for (home* h = homes_.latest(); h; h = h->older()) {
       free_blocks chunks;
       {
         const std::lock_guard lock(*h);
@@ -479,6 +457,7 @@ void wheel_core::destroy_later(wait_op& op, wait_list& all) noexcept
 
 void wheel_core::close() noexcept
 {
+  homes_.close();
   wait_list all;
   {
     const std::lock_guard lock(due_mutex_);
@@ -488,18 +467,18 @@ void wheel_core::close() noexcept
       if (wait_op* const op = h.drop_cell(due_.take_cell())) destroy_later(*op, all);
     }
   }
-  for (const auto& h : homes_) {
+  for (home* h = homes_.latest(); h; h = h->older()) {
     const std::lock_guard lock(*h);
     h->close();
     while (wait_op* const op = h->pop_remaining()) destroy_later(*op, all);
   }
-  for (const auto& h : homes_) h->ended_delivery_.close();
+  for (home* h = homes_.latest(); h; h = h->older()) h->ended_delivery_.close();
   due_delivery_.close();
   posting_.close();
   driver_.close();
 
   // Handlers may own timers and start waits as they go; they find the shards closed.
-  while (wait_op* op = all.pop_front()) op->end(*homes_.front(), wait_outcome::destroyed);
+  while (wait_op* op = all.pop_front()) op->end(*homes_.latest(), wait_outcome::destroyed);
 }
 
 }  // namespace asio_wheel::detail

@@ -165,20 +165,21 @@ private:
 
   const std::lock_guard one(survey_mutex_);
   const time_point read_at = clock_.start_of_delay();
-  std::vector<shard::survey> surveys;
-  surveys.reserve(homes_.size());
-  for (const auto& h : homes_) {
+  // A home that is made from here on has no wait that was started before.
+  home* const latest = homes_.latest();
+  std::array<std::optional<shard::survey>, max_shards> surveys;
+  for (home* h = latest; h; h = h->older()) {
     const std::lock_guard lock(*h);
-    surveys.push_back(h->begin_survey());
+    surveys[h->number()] = h->begin_survey();
   }
-  for (std::size_t i = 0; i < homes_.size(); ++i) {
-    home& h = *homes_[i];
+  for (home* at = latest; at; at = at->older()) {
+    home& h = *at;
     bool again = true;
     for (int passes = 0; again && passes < most_passes; ++passes) {
       again = false;
       for (wheel_walk way = h.begin_walk(); !way.has_ended();) {
         const auto begin = clock_type::now();
-        const std::size_t n = look(h, surveys[i], way, seen);
+        const std::size_t n = look(h, *surveys[h.number()], way, seen);
         const auto end = clock_type::now();
         again |= add(n);
         while (clock_type::now() - end < end - begin) std::this_thread::yield();
@@ -194,10 +195,8 @@ private:
       const std::lock_guard home_lock(h);
       h.settle();
       auto* const op = static_cast<wait_op*>(due_.cell(i));
-      const auto at = std::find_if(homes_.begin(), homes_.end(),
-                                   [&h](const auto& other) { return other.get() == &h; });
-      if (op && h.see(*op, surveys[static_cast<std::size_t>(at - homes_.begin())]))
-        seen[n++] = ask(h, *op);
+      const auto& survey = surveys[h.number()];
+      if (op && survey && h.see(*op, *survey)) seen[n++] = ask(h, *op);
     }
   }
   static_cast<void>(add(n));
@@ -219,7 +218,7 @@ private:
       if (op && !h.is_all_cancelled(*op)) first = std::min(first, op->due());
     }
   }
-  for (const auto& h : homes_) first = std::min(first, earliest_tick(*h));
+  for (home* h = homes_.latest(); h; h = h->older()) first = std::min(first, earliest_tick(*h));
   if (first == never) return std::nullopt;
   return clock_.time_of(first);
 }

@@ -1,5 +1,6 @@
 // Memory that is there before the waits, and memory that goes when they have gone.
 #include <asio_wheel.hpp>
+#include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
@@ -127,6 +128,40 @@ BOOST_AUTO_TEST_CASE(too_much_to_reserve_is_refused_and_leaves_no_wheel)
   make_wheel(context, with_reserve(1));
   use_wheel(context).async_wait(1ms, [](error_code error) { BOOST_TEST(!error); });
   support::run_to_end(context);
+}
+
+BOOST_AUTO_TEST_CASE(of_shards_that_no_thread_uses_is_not_taken)
+{
+  constexpr std::size_t cores = 64;
+  std::deque<asio::io_context> contexts(cores);
+  wheel_options options;
+  options.shards = cores;
+  const std::size_t before = support::resident_memory();
+  for (asio::io_context& context : contexts) make_wheel(context, options);
+  if (can_measure) BOOST_TEST(support::resident_memory() - before < cores * 32 * 1024);
+  for (asio::io_context& context : contexts) use_wheel(context).async_wait(1h, [](error_code) {});
+  if (can_measure) BOOST_TEST(support::resident_memory() - before < 20 * megabyte);
+  for (asio::io_context& context : contexts) BOOST_TEST(use_wheel(context).pending() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(of_shards_is_taken_by_threads_that_come_at_once)
+{
+  const int rounds = static_cast<int>(support::scaled(2000)) / 10 + 20;
+  for (int round = 0; round < rounds; ++round) {
+    wheel_options options;
+    options.shards = 8;
+    support::context_with_wheel c(options);
+    std::atomic<int> expired = 0;
+    {
+      support::running_threads running(c.context, 2);
+      support::in_threads(4, [&](int thread) {
+        for (int i = 0; i < 4; ++i)
+          c.wheel.async_wait(thread * 100us, [&](error_code error) { expired += !error; });
+        if (thread == 0) static_cast<void>(c.wheel.pending_by_handler());
+      });
+    }
+    BOOST_TEST(expired == 16);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(released_goes_back_to_the_system_after_a_peak)

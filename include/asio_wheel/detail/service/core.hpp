@@ -7,6 +7,7 @@
 #include <asio_wheel/detail/service/delivery.hpp>
 #include <asio_wheel/detail/service/driver.hpp>
 #include <asio_wheel/detail/service/due_batch.hpp>
+#include <asio_wheel/detail/service/home.hpp>
 #include <asio_wheel/detail/service/native_executor.hpp>
 #include <asio_wheel/detail/service/page_supply.hpp>
 #include <asio_wheel/detail/service/pressure.hpp>
@@ -18,40 +19,11 @@
 
 #include <atomic>
 #include <cstddef>
-#include <memory>
 #include <mutex>
 #include <optional>
-#include <typeinfo>
 #include <utility>
-#include <vector>
 
 namespace asio_wheel::detail {
-
-class wheel_core;
-
-/// A shard as its waits and timers see it: with the way to the core.
-class home final : public shard {
-public:
-  home(wheel_core& c, wheel_geometry geometry, const wheel_clock& clock)
-    : shard(geometry, clock),
-      core_(c)
-  {}
-
-  [[nodiscard]] wheel_core& core() const noexcept { return core_; }
-
-  /// Takes the answer of a wait that was asked for its handler's type (wait_outcome::described);
-  /// null if types have no names in this program.
-  void describe(const std::type_info* handler) noexcept { described_ = handler; }
-  [[nodiscard]] const std::type_info* described() const noexcept { return described_; }
-
-private:
-  friend class wheel_core;
-  friend class section;
-
-  wheel_core& core_;
-  const std::type_info* described_ = nullptr;
-  delivery ended_delivery_;  ///< of the waits that have ended
-};
 
 /// A critical section on a home. What it leaves to be done, posting a delivery and telling the
 /// driver about what is needed no longer, is done after the lock is released.
@@ -281,8 +253,7 @@ private:
   const native_executor native_;
   const reserved_memory reserved_;
   wheel_clock clock_;
-  const std::vector<std::unique_ptr<home>> homes_;  ///< as many as a power of two
-  const std::size_t last_home_;
+  homes homes_;
   std::atomic<std::size_t> pending_{0};  ///< kept only if there is a limit to it
   std::atomic<tick> passed_{};           ///< the latest that the wheels were advanced to
 

@@ -1,0 +1,95 @@
+// L2 service: the shards of a wheel, each made when a thread needs it.
+#pragma once
+
+#include <asio_wheel/detail/ground/spin_lock.hpp>
+#include <asio_wheel/detail/service/delivery.hpp>
+#include <asio_wheel/detail/service/shard.hpp>
+#include <asio_wheel/detail/service/wheel_clock.hpp>
+#include <asio_wheel/detail/wheel/timing_wheel.hpp>
+#include <asio_wheel/wheel_options.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <typeinfo>
+
+namespace asio_wheel::detail {
+
+class wheel_core;
+
+/// A shard as its waits and timers see it: with the way to the core.
+class home final : public shard {
+public:
+  home(wheel_core& c, std::size_t number, wheel_geometry geometry, const wheel_clock& clock)
+    : shard(geometry, clock),
+      core_(c),
+      number_(number)
+  {}
+
+  [[nodiscard]] wheel_core& core() const noexcept { return core_; }
+
+  /// Below max_shards.
+  [[nodiscard]] std::size_t number() const noexcept { return number_; }
+
+  /// The one that was made before this; null if none was.
+  [[nodiscard]] home* older() const noexcept { return older_; }
+
+  /// Takes the answer of a wait that was asked for its handler's type (wait_outcome::described);
+  /// null if types have no names in this program.
+  void describe(const std::type_info* handler) noexcept { described_ = handler; }
+  [[nodiscard]] const std::type_info* described() const noexcept { return described_; }
+
+private:
+  friend class homes;
+  friend class wheel_core;
+  friend class section;
+
+  wheel_core& core_;
+  const std::size_t number_;
+  home* older_ = nullptr;
+  const std::type_info* described_ = nullptr;
+  delivery ended_delivery_;  ///< of the waits that have ended
+};
+
+/// The homes of a wheel. Each is made when a thread first needs it: those that none needs cost
+/// neither memory nor a look.
+class homes {
+public:
+  /// Makes one, so that there is always one. Throws std::bad_alloc.
+  homes(wheel_core& c, const wheel_options& options, const wheel_clock& clock);
+  homes(const homes&) = delete;
+  homes& operator=(const homes&) = delete;
+  ~homes();
+
+  /// Where this thread starts its waits. Without memory for a new home, one that another thread
+  /// uses.
+  [[nodiscard]] home& of_this_thread() noexcept;
+
+  /// The one that was made last; home::older() leads to all others. Whoever makes one and then asks
+  /// for a wake-up is seen by the pass, or sees it (driver.hpp).
+  [[nodiscard]] home* latest() const noexcept { return latest_.load(std::memory_order_seq_cst); }
+
+  [[nodiscard]] home& operator[](std::size_t number) const noexcept
+  {
+    return *of_number_[number].load(std::memory_order_acquire);
+  }
+
+  /// What is made from here on is closed already.
+  void close() noexcept;
+
+private:
+  [[nodiscard, gnu::noinline, gnu::cold]] home& make_or_share(std::size_t number) noexcept;
+  home& make(std::size_t number);
+
+  wheel_core& core_;
+  const wheel_geometry geometry_;
+  const wheel_clock& clock_;
+  const std::size_t last_number_;  ///< as many as a power of two, less one
+  std::array<std::atomic<home*>, max_shards> of_number_{};
+
+  spin_lock making_;  ///< guards the following; taken after no other lock
+  std::atomic<home*> latest_{nullptr};
+  bool closed_ = false;
+};
+
+}  // namespace asio_wheel::detail

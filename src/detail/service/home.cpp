@@ -1,0 +1,80 @@
+// L2 service: which shard a thread's waits go to.
+#include <asio_wheel/detail/service/home.hpp>
+
+#include <bit>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <utility>
+
+namespace asio_wheel::detail {
+namespace {
+
+std::size_t this_thread_number() noexcept
+{
+  static constinit std::atomic<std::size_t> threads{0};
+  static constinit thread_local std::size_t number = 0;  // of the threads that start waits, from 1
+  if (number == 0) number = ++threads;
+  return number;
+}
+
+wheel_geometry geometry_of(const wheel_options& options)
+{
+  const auto slot_bits = static_cast<unsigned>(std::countr_zero(options.slots));
+  // A quarter of a level's slots make one slot of the next: its cascades stay small, and a level
+  // has room to spare for what it cannot hand down yet.
+  return {.slot_bits = slot_bits, .fan_bits = slot_bits > 2 ? slot_bits - 2 : 1};
+}
+
+}  // namespace
+
+homes::homes(wheel_core& c, const wheel_options& options, const wheel_clock& clock)
+  : core_(c),
+    geometry_(geometry_of(options)),
+    clock_(clock),
+    last_number_(options.shards - 1)
+{
+  make(this_thread_number() & last_number_);
+}
+
+homes::~homes()
+{
+  for (home* h = latest(); h;) delete std::exchange(h, h->older());
+}
+
+home& homes::of_this_thread() noexcept
+{
+  const std::size_t number = this_thread_number() & last_number_;
+  home* const h = of_number_[number].load(std::memory_order_acquire);
+  return h ? *h : make_or_share(number);
+}
+
+home& homes::make_or_share(std::size_t number) noexcept
+{
+  try {
+    return make(number);
+  } catch (const std::bad_alloc&) {
+    return *latest();
+  }
+}
+
+home& homes::make(std::size_t number)
+{
+  auto made = std::make_unique<home>(core_, number, geometry_, clock_);
+  const std::lock_guard lock(making_);
+  if (home* const other = of_number_[number]) return *other;
+  if (closed_) made->close();
+  made->older_ = latest_;
+  home* const h = made.release();
+  latest_ = h;  // before any thread can start a wait there
+  of_number_[number].store(h, std::memory_order_release);
+  return *h;
+}
+
+void homes::close() noexcept
+{
+  const std::lock_guard lock(making_);
+  closed_ = true;
+}
+
+}  // namespace asio_wheel::detail
