@@ -136,13 +136,22 @@ void page_supply::release()
   std::size_t n = 0;
   {
     const std::lock_guard lock(mutex_);
-    n = used_.size() - std::min(untaken_, used_.size());
+    n = used_.size();
   }
   promise(n);  // so that they are not missed while they are out
   free_blocks pages;
+  std::size_t kept = 0;
   {
     const std::lock_guard lock(mutex_);
-    while (used_.size() > untaken_ && pages.size() < n) pages.push_front(used_.pop_front());
+    pages = std::exchange(used_, {});
+    while (pages.size() > n) used_.push_front(pages.pop_front());
+    kept = std::min(untaken_, pages.size());
+  }
+  free_blocks reserved;
+  while (reserved.size() < kept) reserved.push_front(pages.pop_front());
+  {
+    const std::lock_guard lock(mutex_);
+    used_.splice_front(reserved);
   }
   free_blocks sorted = pages.take_pages(page_size);
   std::list<extent> found;

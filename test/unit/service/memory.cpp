@@ -183,6 +183,7 @@ BOOST_AUTO_TEST_CASE(released_goes_back_to_the_system_after_a_peak)
 BOOST_AUTO_TEST_CASE(released_between_waits_that_stay_does_them_no_harm)
 {
   support::context_with_wheel c;
+  virtual_time time(c.wheel);
   const std::size_t n = support::under_sanitizer ? many / 40 : many;
   pending_timers timers(c.context, n);
   c.wheel.release_memory();
@@ -196,7 +197,6 @@ BOOST_AUTO_TEST_CASE(released_between_waits_that_stay_does_them_no_harm)
   BOOST_TEST(c.wheel.pending() == n / 1000);
 
   // What is started now takes the memory that was given back, among those that stayed.
-  virtual_time time(c.wheel);
   pending_timers others(c.context, n);
   others.start();
   time.advance(2min);
