@@ -30,8 +30,8 @@ struct wheel_options {
   /// Slots of the finest level, 1 to 65536; rounded up to a power of two, 2 at least.
   std::size_t slots = 1024;
 
-  /// Independent parts, each with its own lock, up to 64; rounded up to a power of two. Each is made
-  /// when a thread first needs it. 0: one for each processor.
+  /// Independent parts, each with its own lock, up to 64; rounded up to a power of two. Each is
+  /// made when a thread first needs it. 0: one for each processor.
   std::size_t shards = 0;
 
   /// How many waits may be pending at once. Further ones complete with
