@@ -173,8 +173,10 @@ struct own_coroutine {
 /// coroutine is suspended when it is resumed.
 template <class Operation>
 struct awaiter_of {
+  explicit awaiter_of(Operation o) : operation(std::move(o)) {}
+
   Operation operation;
-  error_code error = {};
+  error_code error;
 
   bool await_ready() const noexcept { return false; }
   void await_suspend(std::coroutine_handle<> coroutine)
