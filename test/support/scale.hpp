@@ -5,16 +5,20 @@
 
 namespace support {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool under_address_sanitizer = true;
+#elif defined(__has_feature)
+inline constexpr bool under_address_sanitizer = __has_feature(address_sanitizer);
+#else
+inline constexpr bool under_address_sanitizer = false;
+#endif
+
+#if defined(__SANITIZE_THREAD__)
 inline constexpr bool under_sanitizer = true;
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-inline constexpr bool under_sanitizer = true;
+inline constexpr bool under_sanitizer = under_address_sanitizer || __has_feature(thread_sanitizer);
 #else
-inline constexpr bool under_sanitizer = false;
-#endif
-#else
-inline constexpr bool under_sanitizer = false;
+inline constexpr bool under_sanitizer = under_address_sanitizer;
 #endif
 
 #if defined(NDEBUG)

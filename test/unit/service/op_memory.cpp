@@ -15,6 +15,7 @@
 #include <asio_wheel/detail/service/op_memory.hpp>
 
 #include "support/run.hpp"
+#include "support/scale.hpp"
 #include "support/wheel.hpp"
 
 namespace asio = boost::asio;
@@ -27,13 +28,7 @@ using detail::deallocate_op;
 namespace {
 
 // With AddressSanitizer nothing is recycled, and LeakSanitizer reports what is lost.
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool recycles = false;
-#elif defined(__has_feature)
-constexpr bool recycles = !__has_feature(address_sanitizer);
-#else
-constexpr bool recycles = true;
-#endif
+constexpr bool recycles = !support::under_address_sanitizer;
 
 constexpr std::size_t size = 512;  // the largest recycled blocks, which few others take
 constexpr std::size_t alignment = alignof(std::max_align_t);
