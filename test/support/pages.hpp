@@ -5,6 +5,7 @@
 #include <asio_wheel/detail/wheel/page_source.hpp>
 
 #include <cstddef>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <utility>
@@ -40,7 +41,12 @@ public:
     free_.pop_back();
     return p;
   }
-  void give_back(void* p) noexcept override { free_.push_back(p); }
+  /// Overwrites the page: nobody may look at it any more.
+  void give_back(void* p) noexcept override
+  {
+    std::memset(p, 0xee, asio_wheel::detail::page_size);
+    free_.push_back(p);
+  }
 
 private:
   struct alignas(asio_wheel::detail::page_size) page {

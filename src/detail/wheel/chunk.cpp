@@ -32,11 +32,14 @@ void chunk_queue::splice_back(chunk_queue& other) noexcept
 
 chunk_pool::~chunk_pool()
 {
-  // Of each page the first chunk stands for the page.
+  // Of each page the first chunk stands for the page, which goes when all chunks are out of the
+  // list.
+  free_blocks pages;
   while (!free_.empty()) {
     free_block& b = free_.pop_front();
-    if (reinterpret_cast<std::uintptr_t>(&b) % page_size == 0) pages_.give_back(&b);
+    if (reinterpret_cast<std::uintptr_t>(&b) % page_size == 0) pages.push_front(b);
   }
+  while (!pages.empty()) pages_.give_back(&pages.pop_front());
   pages_.forgo(promised_);
 }
 

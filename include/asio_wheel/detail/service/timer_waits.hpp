@@ -26,7 +26,7 @@ public:
   /// The core of the wheel; the object counts as one of its owners.
   [[nodiscard]] wheel_core& core() const noexcept
   {
-    return home_.load(std::memory_order_relaxed)->core();
+    return home_.load(std::memory_order_acquire)->core();
   }
 
   /// Cancels what is pending. Returns how many that were.
