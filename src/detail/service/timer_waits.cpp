@@ -16,8 +16,9 @@ timer_waits::~timer_waits()
 
 std::size_t timer_waits::cancel() noexcept
 {
+  const home& here = core().local();  // which may be made for it, with no lock held
   section s(*this);
-  return cancel(s, core().local());
+  return cancel(s, here);
 }
 
 std::size_t timer_waits::cancel(section& s, const home& here) noexcept
