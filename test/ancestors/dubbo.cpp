@@ -3,8 +3,6 @@
 // a silent one.
 // In our terms: a keyed_scheduler, timeout_after and a heartbeat.
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/local/connect_pair.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/test/unit_test.hpp>
@@ -15,6 +13,7 @@
 #include <vector>
 
 #include "support/manual_operation.hpp"
+#include "support/socket_pair.hpp"
 #include "support/virtual_wheel.hpp"
 
 namespace asio = boost::asio;
@@ -229,9 +228,9 @@ BOOST_AUTO_TEST_CASE(each_call_has_a_timeout_of_its_own)
 BOOST_AUTO_TEST_CASE(a_connection_is_good_for_the_next_call_after_a_timeout)
 {
   wheel_in_virtual_time c;
-  asio::local::stream_protocol::socket client(c.context);
-  asio::local::stream_protocol::socket server(c.context);
-  asio::local::connect_pair(client, server);
+  support::pair_socket client(c.context);
+  support::pair_socket server(c.context);
+  support::connect_pair(client, server);
   char response = 0;
   support::result result;
   const auto await_response = [&] {

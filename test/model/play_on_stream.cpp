@@ -4,13 +4,12 @@
 #include <array>
 #include <asio_wheel/timed_stream.hpp>
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/local/connect_pair.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
 #include <chrono>
 #include <vector>
 
 #include "model/script.hpp"
 #include "support/manual_operation.hpp"
+#include "support/socket_pair.hpp"
 #include "support/virtual_wheel.hpp"
 
 namespace model {
@@ -21,7 +20,6 @@ using namespace std::chrono_literals;
 namespace asio = boost::asio;
 using boost::system::error_code;
 using time_point = wheel_timer_service::time_point;
-using local = asio::local::stream_protocol;
 
 constexpr auto longest = 50ms;
 constexpr auto shortest = 10ms;
@@ -30,7 +28,7 @@ class stream_run : support::wheel_in_virtual_time {
 public:
   stream_run()
   {
-    asio::local::connect_pair(stream_.socket(), peer_);
+    support::connect_pair(stream_.socket(), peer_);
     peer_.non_blocking(true);
     stream_.socket().non_blocking(true);
     // A write waits until the peer has taken something.
@@ -262,8 +260,8 @@ private:
     if (!as_it_should_be && fault_.empty()) fault_ = what;
   }
 
-  timed_stream<local::socket> stream_{context};
-  local::socket peer_{context};
+  timed_stream<support::pair_socket> stream_{context};
+  support::pair_socket peer_{context};
   wheel_watchdog dog_{context, idle_window{shortest, longest}};
   support::manual_operation manual_{context.get_executor()};
   std::array<char, 1> room_{};

@@ -6,8 +6,6 @@
 #include <atomic>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/local/connect_pair.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_future.hpp>
@@ -19,6 +17,7 @@
 #include <thread>
 
 #include "support/balance.hpp"
+#include "support/socket_pair.hpp"
 #include "support/thread_sanitizer.hpp"
 #include "support/wheel.hpp"
 
@@ -26,7 +25,7 @@ namespace asio = boost::asio;
 using namespace asio_wheel;
 using namespace std::chrono_literals;
 using boost::system::error_code;
-using socket_type = asio::local::stream_protocol::socket;
+using socket_type = support::pair_socket;
 
 namespace {
 
@@ -88,7 +87,7 @@ int main()
   make_wheel(pool, support::with_tick(20us));
   socket_type here(pool);
   socket_type there(pool);
-  asio::local::connect_pair(here, there);
+  support::connect_pair(here, there);
   support::delays around(0us, 300us);
   tally t;
   int way = 0;

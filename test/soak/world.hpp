@@ -4,6 +4,7 @@
 
 #include "soak/books.hpp"
 #include "support/earliest.hpp"
+#include "support/socket_pair.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
@@ -12,8 +13,6 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/local/connect_pair.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/system/system_error.hpp>
@@ -160,7 +159,7 @@ public:
   std::deque<heartbeat_session> heartbeats;
 
 private:
-  using stream = asio::local::stream_protocol::socket;
+  using stream = support::pair_socket;
 
   void run();
   void open_pair();
@@ -283,7 +282,7 @@ inline void world::open_pair()
   const auto strand = asio::make_strand(context);
   stream one(strand);
   stream other(strand);
-  asio::local::connect_pair(one, other);
+  support::connect_pair(one, other);
   asio::co_spawn(strand, talk(std::move(one), random_()), asio::detached);
   asio::co_spawn(strand, talk(std::move(other), random_()), asio::detached);
 }

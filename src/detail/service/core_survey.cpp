@@ -30,9 +30,8 @@ std::string demangled(const std::type_info& type)
 }
 
 // A survey takes the lock of a shard for one piece of its waits after the other. A piece takes a
-// few microseconds, as long as those who want the lock meanwhile spin for it. Then the survey keeps
-// away for as long as it had the lock, so that one who sleeps for it finds it free at every second
-// look.
+// few microseconds. Then the survey keeps away for as long as it had the lock, so that a thread
+// which waits for it finds it free at every second look.
 //
 // Every wait that was started before the survey and pends until it has ended is counted once. The
 // walk comes to each at least once: waits move only to where it has yet to come (timing_wheel.hpp),

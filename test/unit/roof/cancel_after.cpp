@@ -5,8 +5,6 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/dispatch.hpp>
-#include <boost/asio/local/connect_pair.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/strand.hpp>
@@ -23,6 +21,7 @@
 #include "support/manual_operation.hpp"
 #include "support/outcome.hpp"
 #include "support/run.hpp"
+#include "support/socket_pair.hpp"
 #include "support/threads.hpp"
 #include "support/wheel.hpp"
 
@@ -86,9 +85,9 @@ BOOST_AUTO_TEST_CASE(cancel_after_emits_the_given_type)
 BOOST_AUTO_TEST_CASE(a_socket_is_read_until_the_deadline)
 {
   context_with_wheel c;
-  asio::local::stream_protocol::socket reader(c.context);
-  asio::local::stream_protocol::socket writer(c.context);
-  asio::local::connect_pair(reader, writer);
+  support::pair_socket reader(c.context);
+  support::pair_socket writer(c.context);
+  support::connect_pair(reader, writer);
   char data[16];
   result late;
   asio::async_read(reader, asio::buffer(data), cancel_after(2ms, late.recorder()));
@@ -372,9 +371,9 @@ BOOST_AUTO_TEST_CASE(is_destroyed_with_its_context)
     support::ledger books;
     {
       context_with_wheel c;
-      asio::local::stream_protocol::socket reader(c.context);
-      asio::local::stream_protocol::socket writer(c.context);
-      asio::local::connect_pair(reader, writer);
+      support::pair_socket reader(c.context);
+      support::pair_socket writer(c.context);
+      support::connect_pair(reader, writer);
       char data[4];
       reader.async_read_some(
         asio::buffer(data),

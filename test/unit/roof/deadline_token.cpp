@@ -12,8 +12,6 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/experimental/channel.hpp>
-#include <boost/asio/local/connect_pair.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -32,6 +30,7 @@
 #include "support/manual_operation.hpp"
 #include "support/outcome.hpp"
 #include "support/run.hpp"
+#include "support/socket_pair.hpp"
 #include "support/wheel.hpp"
 
 namespace asio = boost::asio;
@@ -168,9 +167,9 @@ BOOST_AUTO_TEST_CASE(pipes_whatever_takes_a_token)
 BOOST_AUTO_TEST_CASE(pipes_into_a_coroutine)
 {
   context_with_wheel c;
-  asio::local::stream_protocol::socket reader(c.context);
-  asio::local::stream_protocol::socket writer(c.context);
-  asio::local::connect_pair(reader, writer);
+  support::pair_socket reader(c.context);
+  support::pair_socket writer(c.context);
+  support::connect_pair(reader, writer);
   support::run_coroutine(c.context, [&]() -> awaitable<void> {
     char data[8];
     asio::write(writer, asio::buffer("hello", 5));

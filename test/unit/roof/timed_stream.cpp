@@ -5,8 +5,6 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/local/connect_pair.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -20,6 +18,7 @@
 
 #include "support/manual_operation.hpp"
 #include "support/run.hpp"
+#include "support/socket_pair.hpp"
 #include "support/virtual_wheel.hpp"
 
 // GCC 12 takes the two halves of a coroutine's frame allocation for a mismatch.
@@ -31,13 +30,13 @@ namespace asio = boost::asio;
 using namespace asio_wheel;
 using namespace std::chrono_literals;
 using asio::ip::tcp;
-using local_stream = timed_stream<asio::local::stream_protocol::socket>;
+using local_stream = timed_stream<support::pair_socket>;
 
 namespace {
 
 /// Two ends of a connection, one of which is a timed_stream, in virtual time.
 struct connection : support::wheel_in_virtual_time {
-  connection() { asio::local::connect_pair(stream.socket(), peer); }
+  connection() { support::connect_pair(stream.socket(), peer); }
 
   void run_ready()
   {
@@ -46,7 +45,7 @@ struct connection : support::wheel_in_virtual_time {
   }
 
   local_stream stream{context};
-  asio::local::stream_protocol::socket peer{context};
+  support::pair_socket peer{context};
   std::array<char, 64> room{};
   support::result read;
   support::result written;
@@ -293,9 +292,9 @@ BOOST_AUTO_TEST_CASE(has_no_limits_when_it_was_moved_from)
   connection c;
   c.stream.set_limits({.read_idle = 10ms});
   const local_stream second(std::move(c.stream));
-  c.stream.socket() = asio::local::stream_protocol::socket(c.context);
-  asio::local::stream_protocol::socket peer(c.context);
-  asio::local::connect_pair(c.stream.socket(), peer);
+  c.stream.socket() = support::pair_socket(c.context);
+  support::pair_socket peer(c.context);
+  support::connect_pair(c.stream.socket(), peer);
   c.stream.async_read_some(asio::buffer(c.room), c.read.recorder());
   c.time.advance(1s);
   BOOST_TEST(c.read.pending());
@@ -407,13 +406,13 @@ BOOST_AUTO_TEST_CASE(works_on_a_strand_and_with_other_executors)
 {
   asio::io_context context;
   using strand = asio::strand<asio::io_context::executor_type>;
-  using socket = asio::basic_stream_socket<asio::local::stream_protocol, strand>;
+  using socket = asio::basic_stream_socket<support::pair_protocol, strand>;
   static_assert(std::is_same_v<timed_stream<socket>::executor_type, strand>);
   static_assert(std::is_same_v<tcp_stream::rebind_executor<strand>::other,
                                timed_stream<asio::basic_stream_socket<tcp, strand>>>);
   timed_stream<socket> a(asio::make_strand(context));
   socket b(asio::make_strand(context));
-  asio::local::connect_pair(a.socket(), b);
+  support::connect_pair(a.socket(), b);
   std::array<char, 8> room;
   support::result result;
   a.expires_after(1ms);

@@ -6,8 +6,6 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/local/connect_pair.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/strand.hpp>
@@ -25,6 +23,7 @@
 
 #include "support/outcome.hpp"
 #include "support/run.hpp"
+#include "support/socket_pair.hpp"
 #include "support/wheel.hpp"
 
 namespace asio = boost::asio;
@@ -477,9 +476,9 @@ BOOST_AUTO_TEST_CASE(coroutines)
 BOOST_AUTO_TEST_CASE(a_read_that_is_to_end_at_a_deadline)
 {
   context_in_virtual_time c;
-  asio::local::stream_protocol::socket reader(c.context);
-  asio::local::stream_protocol::socket writer(c.context);
-  asio::local::connect_pair(reader, writer);
+  support::pair_socket reader(c.context);
+  support::pair_socket writer(c.context);
+  support::connect_pair(reader, writer);
   char byte = 0;
   outcome read;
   const auto start_read = [&] {
