@@ -329,13 +329,13 @@ BOOST_AUTO_TEST_CASE(ends_its_operations_when_it_is_destroyed_or_closed)
     gone.expires_after(1h);
     gone.async_read_some(asio::buffer(c.room), of_gone.recorder());
   }
-  c.run_ready();
+  support::run_until(c.context, [&] { return !of_gone.pending(); });
   BOOST_TEST(of_gone.failed(asio::error::operation_aborted));
   connection d;
   d.stream.expires_after(1h);
   d.stream.async_read_some(asio::buffer(d.room), d.read.recorder());
   d.stream.close();
-  d.run_ready();
+  support::run_until(d.context, [&] { return !d.read.pending(); });
   BOOST_TEST(d.read.failed(asio::error::operation_aborted));
   BOOST_TEST(d.wheel.pending() == 0U);
 }

@@ -67,9 +67,13 @@
 #define ASIO_WHEEL_ABI_TIMERFD
 #endif
 
-// Mutexes and events become empty classes.
+// What mutexes, events and threads are: empty classes, or made of POSIX's or Windows' threads. With
+// MinGW the latter depends on what a file includes before Asio, so src/CMakeLists.txt decides.
 #if defined(ASIO_WHEEL_STANDALONE) ? !defined(ASIO_HAS_THREADS) : !defined(BOOST_ASIO_HAS_THREADS)
 #define ASIO_WHEEL_ABI_THREADS _no_threads
+#elif defined(ASIO_WHEEL_STANDALONE) ? !defined(ASIO_HAS_PTHREADS) \
+                                     : !defined(BOOST_ASIO_HAS_PTHREADS)
+#define ASIO_WHEEL_ABI_THREADS _no_pthreads
 #else
 #define ASIO_WHEEL_ABI_THREADS
 #endif
