@@ -49,7 +49,7 @@ private:
     constexpr int rests = 8;
     do {
       auto sleep = shortest_sleep;
-      // Read before the next exchange: a read leaves the cache line with its owner.
+      // A read, which takes less from the owner than another exchange.
       for (int looks = 0; taken_.load(std::memory_order_relaxed); ++looks) {
         if (looks < rests) {
           leave_alone();
