@@ -31,7 +31,7 @@ constexpr bool can_measure =
   false;
 #endif
 
-constexpr std::size_t many = 200'000;
+constexpr std::size_t at_peak = 200'000;
 constexpr std::size_t megabyte = std::size_t{1} << 20;
 
 wheel_options with_reserve(std::size_t waits)
@@ -82,13 +82,13 @@ BOOST_AUTO_TEST_CASE(reserved_for_waits_is_there_when_they_start)
   if (!can_measure) return;
   const auto taken_by_starts = [](const wheel_options& options) {
     support::context_with_wheel c(options);
-    pending_timers timers(c.context, many);
+    pending_timers timers(c.context, at_peak);
     const std::size_t before = support::resident_memory();
     timers.start();
     return support::resident_memory() - before;
   };
   support::context_with_wheel(wheel_options{}).wheel.release_memory();  // of what ran before
-  BOOST_TEST(taken_by_starts(with_reserve(many)) < megabyte);  // pages of the table of slots
+  BOOST_TEST(taken_by_starts(with_reserve(at_peak)) < megabyte);  // pages of the table of slots
   support::context_with_wheel(wheel_options{}).wheel.release_memory();
   BOOST_TEST(taken_by_starts(wheel_options{}) > 10 * megabyte);
 }
@@ -97,20 +97,20 @@ BOOST_AUTO_TEST_CASE(reserved_by_one_wheel_after_the_other_is_the_same)
 {
   if (!can_measure) return;
   {
-    support::context_with_wheel first(with_reserve(many));
+    support::context_with_wheel first(with_reserve(at_peak));
   }
   const std::size_t before = support::resident_memory();
-  for (int i = 0; i < 10; ++i) support::context_with_wheel again(with_reserve(many));
+  for (int i = 0; i < 10; ++i) support::context_with_wheel again(with_reserve(at_peak));
   BOOST_TEST(support::resident_memory() < before + 2 * megabyte);
 }
 
 BOOST_AUTO_TEST_CASE(reserved_by_two_wheels_is_there_for_both)
 {
   if (!can_measure) return;
-  support::context_with_wheel a(with_reserve(many / 2));
-  support::context_with_wheel b(with_reserve(many / 2));
+  support::context_with_wheel a(with_reserve(at_peak / 2));
+  support::context_with_wheel b(with_reserve(at_peak / 2));
   a.wheel.release_memory();  // which keeps what is reserved
-  pending_timers of_a(a.context, many / 2), of_b(b.context, many / 2);
+  pending_timers of_a(a.context, at_peak / 2), of_b(b.context, at_peak / 2);
   const std::size_t before = support::resident_memory();
   of_a.start();
   of_b.start();
@@ -168,7 +168,7 @@ BOOST_AUTO_TEST_CASE(released_goes_back_to_the_system_after_a_peak)
 {
   support::context_with_wheel c;
   c.wheel.release_memory();
-  pending_timers timers(c.context, support::under_sanitizer ? many / 40 : many);
+  pending_timers timers(c.context, support::under_sanitizer ? at_peak / 40 : at_peak);
   const std::size_t before = support::resident_memory();
   timers.start();
   const std::size_t peak = support::resident_memory();
@@ -184,7 +184,7 @@ BOOST_AUTO_TEST_CASE(released_between_waits_that_stay_does_them_no_harm)
 {
   support::context_with_wheel c;
   virtual_time time(c.wheel);
-  const std::size_t n = support::under_sanitizer ? many / 40 : many;
+  const std::size_t n = support::under_sanitizer ? at_peak / 40 : at_peak;
   pending_timers timers(c.context, n);
   c.wheel.release_memory();
   const std::size_t before = support::resident_memory();
