@@ -18,14 +18,14 @@ using support::early_count;
 
 namespace {
 
-constexpr std::size_t attempts = 400;
+constexpr std::size_t starts = 400;
 
 void check_delays_and_deadlines(wheel_options options)
 {
   context_with_wheel c(options);
   early_count count{c.wheel};
   support::delays delays(-1ms, 25ms);
-  for (std::size_t i = 0; i < attempts; ++i) {
+  for (std::size_t i = 0; i < starts; ++i) {
     const auto delay = delays.next();
     const auto deadline = c.wheel.now() + delay;
     c.wheel.async_wait(delay, count.check(support::earliest(c.wheel, delay)));
@@ -33,7 +33,7 @@ void check_delays_and_deadlines(wheel_options options)
     if (i % 50 == 0) c.context.poll();
   }
   support::run_to_end(c.context);
-  BOOST_TEST(count.ended == 2 * attempts);
+  BOOST_TEST(count.ended == 2 * starts);
   BOOST_TEST(count.early == 0U);
 }
 
@@ -117,7 +117,7 @@ BOOST_AUTO_TEST_CASE(waits_started_by_another_thread)
   auto work = asio::make_work_guard(c.context);
   std::thread other([&] {
     support::delays delays(0ns, 5ms);
-    for (std::size_t i = 0; i < attempts; ++i) {
+    for (std::size_t i = 0; i < starts; ++i) {
       const auto delay = delays.next();
       const auto deadline = c.wheel.now() + delay;
       c.wheel.async_wait(delay, count.check(deadline));
@@ -127,7 +127,7 @@ BOOST_AUTO_TEST_CASE(waits_started_by_another_thread)
   });
   support::run_to_end(c.context);
   other.join();
-  BOOST_TEST(count.ended == 2 * attempts);
+  BOOST_TEST(count.ended == 2 * starts);
   BOOST_TEST(count.early == 0U);
 }
 
@@ -137,13 +137,13 @@ BOOST_AUTO_TEST_CASE(waits_of_timers)
   early_count count{c.wheel};
   support::delays delays(-1ms, 15ms);
   std::deque<wheel_timer> timers;
-  for (std::size_t i = 0; i < attempts; ++i) {
+  for (std::size_t i = 0; i < starts; ++i) {
     auto& timer = timers.emplace_back(c.wheel);
     timer.expires_after(delays.next());
     timer.async_wait(count.check(timer.expiry()));
   }
   support::run_to_end(c.context);
-  BOOST_TEST(count.ended == attempts);
+  BOOST_TEST(count.ended == starts);
   BOOST_TEST(count.early == 0U);
 }
 

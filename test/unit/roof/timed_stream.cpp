@@ -34,6 +34,12 @@ using local_stream = timed_stream<support::pair_socket>;
 
 namespace {
 
+#if defined(_WIN32)
+constexpr bool on_windows = true;
+#else
+constexpr bool on_windows = false;
+#endif
+
 /// Two ends of a connection, one of which is a timed_stream, in virtual time.
 struct connection : support::wheel_in_virtual_time {
   connection() { support::connect_pair(stream.socket(), peer); }
@@ -44,6 +50,15 @@ struct connection : support::wheel_in_virtual_time {
     context.poll();
   }
 
+  /// The same for what closing has ended, for which Windows takes a while.
+  void run_closed(const support::result& r)
+  {
+    if constexpr (on_windows)
+      support::run_until(context, [&] { return !r.pending(); });
+    else
+      run_ready();
+  }
+
   local_stream stream{context};
   support::pair_socket peer{context};
   std::array<char, 64> room{};
@@ -51,7 +66,7 @@ struct connection : support::wheel_in_virtual_time {
   support::result written;
 };
 
-/// What the read of a plain socket ends with that is closed: operation_aborted, but in wine.
+/// What the read of a plain socket ends with that is closed: wine has an error of its own.
 boost::system::error_code error_of_closing()
 {
   asio::io_context context;
@@ -338,6 +353,7 @@ BOOST_AUTO_TEST_CASE(is_taken_over_by_a_stream_of_another_executor)
 BOOST_AUTO_TEST_CASE(ends_its_operations_when_it_is_destroyed_or_closed)
 {
   const auto aborted = error_of_closing();
+  if (!on_windows) BOOST_TEST(aborted == asio::error::operation_aborted);
   connection c;
   support::result of_gone;
   {
@@ -345,13 +361,13 @@ BOOST_AUTO_TEST_CASE(ends_its_operations_when_it_is_destroyed_or_closed)
     gone.expires_after(1h);
     gone.async_read_some(asio::buffer(c.room), of_gone.recorder());
   }
-  support::run_until(c.context, [&] { return !of_gone.pending(); });
+  c.run_closed(of_gone);
   BOOST_TEST(of_gone.failed(aborted));
   connection d;
   d.stream.expires_after(1h);
   d.stream.async_read_some(asio::buffer(d.room), d.read.recorder());
   d.stream.close();
-  support::run_until(d.context, [&] { return !d.read.pending(); });
+  d.run_closed(d.read);
   BOOST_TEST(d.read.failed(aborted));
   BOOST_TEST(d.wheel.pending() == 0U);
 }

@@ -18,8 +18,8 @@ namespace asio_wheel::detail {
 ///
 /// A thread that finds the lock taken leaves it alone for a while before it looks again. Each look
 /// takes the cache line away from the owner, who most often is about to need it for the next
-/// critical section. Two threads that want the same locks all the time get twice as much done than
-/// with looks in quick succession (bench/LOG.md).
+/// critical section. Two threads that want the same locks all the time get up to twice as much done
+/// as with looks in quick succession (bench/LOG.md).
 ///
 /// An owner that lost its processor gets it back, whatever the priorities. A waiting thread yields
 /// before it looks, which is enough if the owner has the same priority. After some looks it sleeps
