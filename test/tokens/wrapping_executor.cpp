@@ -1,6 +1,7 @@
 // Handlers whose executor wraps the one that they are offered, as those of stdexec's senders do.
 #include <asio_wheel.hpp>
 #include <boost/asio/associated_executor.hpp>
+#include <boost/asio/async_result.hpp>
 #include <boost/asio/prefer.hpp>
 #include <boost/asio/query.hpp>
 #include <boost/asio/require.hpp>
@@ -117,6 +118,18 @@ BOOST_AUTO_TEST_CASE(is_offered_the_one_of_an_operation_that_a_deadline_ends)
   story s;
   asio::steady_timer timer(s.context, 1h);
   timer.async_wait(timeout_after(1ms, s.handler()));
+  support::run_to_end(s.context);
+  BOOST_TEST(s.result.error == asio::error::timed_out);
+  BOOST_TEST(s.executed >= 1);
+}
+
+BOOST_AUTO_TEST_CASE(is_offered_the_wheels_by_an_operation_without_one)
+{
+  story s;
+  asio::steady_timer timer(s.context, 1h);
+  const auto operation = [&timer](auto handler) { timer.async_wait(std::move(handler)); };
+  auto token = timeout_after(s.wheel, 1ms, s.handler());
+  asio::async_initiate<decltype(token), void(error_code)>(operation, token);
   support::run_to_end(s.context);
   BOOST_TEST(s.result.error == asio::error::timed_out);
   BOOST_TEST(s.executed >= 1);

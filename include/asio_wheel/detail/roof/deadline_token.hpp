@@ -121,8 +121,6 @@ concept has_executor = requires(const Initiation& i)
 template <class Initiation>
 struct initiation_base {
   Initiation initiation;
-
-  static constexpr no_executor fallback() noexcept { return {}; }
 };
 template <has_executor Initiation>
 struct initiation_base<Initiation> {
@@ -131,7 +129,6 @@ struct initiation_base<Initiation> {
   Initiation initiation;
 
   [[nodiscard]] decltype(auto) get_executor() const noexcept { return initiation.get_executor(); }
-  [[nodiscard]] decltype(auto) fallback() const noexcept { return get_executor(); }
 };
 
 /// Initiates an operation with a handler that has a deadline.
@@ -156,11 +153,11 @@ private:
   template <class I, class When, class Handler, class... Args>
   void launch(I&& i, When&& when, Handler&& handler, Args&&... args) const
   {
-    const auto& fallback = this->fallback();
+    auto where = filing(std::forward<When>(when), handler);
+    const auto& fallback = fallback_for<std::decay_t<Handler>>(where);
     using operation =
       limited_operation<std::decay_t<Handler>, std::decay_t<decltype(fallback)>, Signatures...>;
 
-    auto where = filing(std::forward<When>(when), handler);
     operation& op =
       operation::make(std::forward<Handler>(handler), fallback, where, terms.type, Report);
     try {
@@ -183,6 +180,19 @@ private:
       wheel_core& c = detail::core_of(wheel_for(handler));
       return deadline_filing{c, c.tick_for(when)};
     }
+  }
+
+  /// The executor of a handler without one. Where the initiation has none either, the wheel's is
+  /// offered to a handler that wraps what it is offered.
+  template <class Handler, class Where>
+  [[nodiscard]] decltype(auto) fallback_for([[maybe_unused]] const Where& where) const noexcept
+  {
+    if constexpr (has_executor<Initiation>)
+      return this->get_executor();
+    else if constexpr (wraps_executor<Handler>)
+      return where.executor();
+    else
+      return no_executor{};
   }
 
   template <class Handler>

@@ -31,12 +31,19 @@ enum class deadline_report : std::uint8_t {
 struct deadline_filing {
   wheel_core& core;
   tick when;
+
+  [[nodiscard]] const asio::any_io_executor& executor() const noexcept { return core.executor(); }
 };
 
 /// The same for one that is guarded. The operation takes over the count.
 struct guard_filing {
   guarded_by counted;
   operation_guard& guard;
+
+  [[nodiscard]] const asio::any_io_executor& executor() const noexcept
+  {
+    return guard.core().executor();
+  }
 };
 
 /// Tells the driver, when it goes, that there may be nothing to wake up for, and a guard that there

@@ -46,6 +46,12 @@ inline constexpr bool has_own_executor =
   std::is_same_v<asio::associated_executor_t<Handler, no_executor>,
                  asio::associated_executor_t<Handler, asio::any_io_executor>>;
 
+/// Whether it is one that wraps what it is offered.
+template <class Handler>
+inline constexpr bool wraps_executor =
+  !has_own_executor<Handler> &&
+  !std::is_same_v<asio::associated_executor_t<Handler, no_executor>, no_executor>;
+
 /// Requires that it does end, by a call.
 [[nodiscard, gnu::always_inline]] inline error_code to_error(wait_outcome outcome) noexcept
 {
@@ -263,14 +269,14 @@ template <class Op, class Handler, class Fallback, class Start>
 void launch_wait(Handler& handler, const asio::any_io_executor& native, const Fallback& fallback,
                  Start start)
 {
-  using associated = asio::associated_executor_t<Handler, no_executor>;
   if constexpr (has_own_executor<Handler>) {
+    using associated = asio::associated_executor_t<Handler, no_executor>;
     const associated ex = asio::get_associated_executor(handler, no_executor{});
     if (is_native(ex, native))
       wait_handler<Handler, no_executor, Op>::launch(handler, no_executor{}, start);
     else
       wait_handler<Handler, associated, Op>::launch(handler, ex, start);
-  } else if constexpr (std::is_same_v<associated, no_executor>) {
+  } else if constexpr (!wraps_executor<Handler>) {
     wait_handler<Handler, Fallback, Op>::launch(handler, fallback, start);
   } else {
     using offered =
