@@ -107,6 +107,9 @@ for platform in "${platforms[@]}"; do
     fail "$platform does not build; all of it: $build.log"
   }
   say "$platform: test"
+  if [[ $platform == windows ]]; then
+    test/abi/mingw.sh x86_64-w64-mingw32-g++-posix "$build/abi" build/platforms/headers/include
+  fi
   ctest --test-dir "$build" --output-on-failure --no-tests=error --timeout 600 \
     --tests-regex "$tests" --exclude-regex "$slow" \
     </dev/null
