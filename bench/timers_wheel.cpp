@@ -57,6 +57,14 @@ public:
     signals_[i].emit(asio::cancellation_type::terminal);
   }
 
+  void end_all() requires(!Slots)
+  {
+    wheel_.cancel_all();
+    context().restart();
+    context().poll();
+  }
+  void release_memory() { wheel_.release_memory(); }
+
 private:
   struct wait_handler {
     service_waits* owner;

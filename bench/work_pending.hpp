@@ -1,6 +1,8 @@
 // Workloads in which waits do nothing but wait: memory, idle.
 //
-//   memory    resident bytes per pending wait, including its timer object and its 24-byte handler
+//   memory    resident bytes per pending wait, including its timer object and its 24-byte handler;
+//             what is kept of them when all have ended and the contender has released its memory,
+//             if it can, and how long that takes
 //   contexts  resident bytes of n loops with a wait each; before that, of a loop without any
 //   idle      how often the loop's thread wakes up while every deadline is at least a minute away
 #pragma once
@@ -34,7 +36,16 @@ public:
     timers_ = std::make_unique<timers>(options_, *this);
     timers_->run_turns([this](unsigned) { return next_turn(); });
     const auto grown = static_cast<double>(resident_bytes() - before);
-    return {{"bytes", grown / static_cast<double>(options_.n)}, {"megabytes", grown / 1e6}};
+    metrics m{{"bytes", grown / static_cast<double>(options_.n)}, {"megabytes", grown / 1e6}};
+    if constexpr (requires(timers & t) { t.end_all(); }) {
+      timers_->end_all();
+      const auto begin = process_cpu();
+      timers_->release_memory();
+      m.push_back({"release_ms", micros(process_cpu() - begin) / 1e3});
+      const auto kept = static_cast<double>(resident_bytes()) - static_cast<double>(before);
+      m.push_back({"kept_megabytes", kept / 1e6});
+    }
+    return m;
   }
 
   void completed(std::size_t, time_point, bool) {}

@@ -190,7 +190,8 @@ private:
 std::string prometheus(const wheel_stats& s, std::string_view labels)
 {
   exposition e(labels);
-  e.add("asio_wheel_pending", "gauge", "Waits whose handlers have not begun.", s.pending);
+  e.add("asio_wheel_pending", "gauge", "Waits that have neither begun nor been cancelled.",
+        s.pending);
   e.add("asio_wheel_started_total", "counter", "Waits accepted.", s.started);
   e.add("asio_wheel_expired_total", "counter", "Waits that came to their deadline.", s.expired);
   e.add("asio_wheel_cancelled_total", "counter", "Waits that were cancelled.", s.cancelled);

@@ -148,8 +148,8 @@ public:
   /// kept is what wheel_options::reserve asked for, the rest of a page of which something is in
   /// use, and up to 128 waits of each size for each other thread that started or ended some.
   ///
-  /// To be called behind a peak, from any thread: it takes a third of a second for a million waits,
-  /// holding no lock for long. A survey (pending_by_handler()) comes before or after it.
+  /// To be called behind a peak, from any thread: it takes some tenths of a second for a million
+  /// waits, holding no lock for long. A survey (pending_by_handler()) comes before or after it.
   /// Effective on Linux; elsewhere the process keeps its memory.
   /// Exceptions: std::bad_alloc; what was given back until then is.
   void release_memory() { core_->release_memory(); }

@@ -153,7 +153,7 @@ BOOST_AUTO_TEST_CASE(prometheus_gets_every_counter_with_help_and_type)
   stats.met = 8;
   const std::string text = prometheus(stats);
   for (const auto* line :
-       {"# HELP asio_wheel_pending Waits whose handlers have not begun.",
+       {"# HELP asio_wheel_pending Waits that have neither begun nor been cancelled.",
         "# TYPE asio_wheel_pending gauge", "asio_wheel_pending 3",
         "# TYPE asio_wheel_met_total counter", "asio_wheel_met_total 8",
         "asio_wheel_started_total 0", "asio_wheel_expired_total 0", "asio_wheel_cancelled_total 0",

@@ -21,7 +21,7 @@ namespace asio_wheel::detail {
 class due_batch {
 public:
   // Small enough that other I/O of the context does not wait long, large enough that merging and
-  // the way through the executor are not felt (bench/README.md).
+  // the way through the executor are not felt.
   static constexpr std::size_t capacity = 64;
 
   [[nodiscard]] bool empty() const noexcept { return next_ == size_; }

@@ -17,8 +17,8 @@ namespace asio_wheel::detail {
 /// and that cell's chunk's. With a hundred thousand waits pending, waiting for them is most of what
 /// a cancel takes. So a timer with a single wait asks for that memory ahead of the lock
 /// (timer_state.cpp), empties its own list, which it has at hand, and leaves the wait's address
-/// here. The rest is done for up to 64 waits in a row, when the memory has come: 40 % less for each
-/// cancel and start at 100,000 waits (bench/README.md).
+/// here. The rest is done for up to 64 waits in a row, when the memory has come: a third less for
+/// each cancel and start at 100,000 waits (bench/LOG.md).
 ///
 /// That is safe because a wait in a timer's list can always be cancelled, and because nobody looks
 /// at a wait of the shard before the cancels are carried out: every function of the shard that does
