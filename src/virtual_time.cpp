@@ -15,8 +15,8 @@ std::function<void()> poll_context_of(const wheel_timer_service& wheel)
   const auto* typed = ex.target<asio::io_context::executor_type>();
   if (!typed)
     throw std::invalid_argument(
-      "virtual_time: the wheel's context is not an io_context; pass a function that runs its "
-      "ready handlers");
+      "virtual_time: the wheel's executor is not that of an io_context; pass a function that runs "
+      "the context's ready handlers");
   return [&context = asio::query(*typed, asio::execution::context)] {
     if (context.stopped()) context.restart();
     context.poll();

@@ -31,9 +31,15 @@ std::uint64_t log2_histogram::count() const noexcept
 
 std::chrono::nanoseconds log2_histogram::sum() const noexcept
 {
+  // What is in a bucket is less than twice its least. So a sum that has wrapped, by 2^64 at least,
+  // shows here as 2^63 at least, which is more than can be told anyway.
+  double least = 0;
+  for (std::size_t i = 1; i < buckets_.size(); ++i)
+    least += std::ldexp(static_cast<double>(buckets_[i]), static_cast<int>(i) - 1);
   const std::chrono::nanoseconds most = std::chrono::nanoseconds::max();
-  return sum_ns_ < static_cast<std::uint64_t>(most.count()) ? std::chrono::nanoseconds(sum_ns_)
-                                                            : most;
+  if (least >= std::ldexp(1.0, 63) || sum_ns_ >= static_cast<std::uint64_t>(most.count()))
+    return most;
+  return std::chrono::nanoseconds(sum_ns_);
 }
 
 std::chrono::nanoseconds log2_histogram::percentile(double p) const noexcept

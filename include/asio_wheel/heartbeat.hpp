@@ -57,8 +57,8 @@ public:
   /// @param place    an executor, a context or a wheel; use_wheel() finds or makes the wheel of the
   ///                 first two. `{wheel, executor}` names both.
   /// @param options  how often to ping, and how many pings the peer may miss.
-  /// Exceptions: std::invalid_argument, naming the bad option and its range; what use_wheel()
-  ///   throws.
+  /// Exceptions: std::invalid_argument, naming the bad option and its range; std::bad_alloc; what
+  ///   use_wheel() throws.
   basic_heartbeat(const wheel_place<Executor>& place, const heartbeat_options& options)
     : base(place, options)
   {}
@@ -68,6 +68,12 @@ public:
 
   /// Cancels what is pending here, then takes over.
   basic_heartbeat& operator=(basic_heartbeat&& other) = default;
+
+  /// The same from a heartbeat of another executor, which is converted. For
+  /// `use_awaitable.as_default_on(heartbeat)`.
+  template <std::convertible_to<Executor> OtherExecutor>
+  basic_heartbeat(basic_heartbeat<OtherExecutor>&& other) : base(std::move(other))
+  {}
 
   /// Cancels what is pending.
   ~basic_heartbeat() = default;
@@ -89,8 +95,8 @@ public:
   ///
   /// @param token  completion signature `void(error_code, heartbeat_event)`; the executor's default
   ///               token, or asio::deferred. The event means nothing if there is an error.
-  /// Errors: operation_aborted if cancelled by cancel(), the heartbeat's destruction or the
-  ///   associated slot; wheel_errc::too_many_pending.
+  /// Errors: operation_aborted if cancelled by cancel(), the heartbeat's destruction,
+  ///   wheel.cancel_all() or the associated slot; wheel_errc::too_many_pending.
   /// Executor: the handler's associated executor, or get_executor().
   /// Cancellation: terminal, partial and total, from any thread, by the associated slot.
   /// Exceptions: std::bad_alloc; nothing is started then.

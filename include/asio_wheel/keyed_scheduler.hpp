@@ -72,7 +72,8 @@ public:
   /// @param f      called as `f()`; may be movable only. It is destroyed after it ran, or soon
   ///               after it was cancelled.
   /// Errors: if the wheel has too many waits or ends them all, the task is gone; for the former,
-  ///   system_error leaves by `run()`.
+  ///   system_error leaves by `run()`. So does std::bad_alloc, with the task, if there is no memory
+  ///   for a later run's wait.
   /// Exceptions: std::bad_alloc, and what the key and `f` throw; nothing is scheduled then.
   template <detail::task_function F>
   bool run_after(Key key, duration delay, F f)
@@ -104,10 +105,12 @@ public:
 
   /// Cancels the task under `key`. Returns whether there was one: a run was still to come, and will
   /// not begin any more. One that has begun is not interrupted.
+  /// Exceptions: here and below, what Hash and Equal throw.
   bool cancel(const Key& key) { return tasks_->cancel(key); }
 
   /// Moves the next run of a task to `delay` from now, in one step: it does not run before, and its
-  /// turns are counted from there. Returns false, with nothing changed, if the key is not live.
+  /// turns are counted from there. Returns false, with nothing changed, if the key is not live, or
+  /// wheel.cancel_all() has ended the run that was to come.
   ///
   /// A function that repeats may move its own next run, and another thread may while it runs.
   ///
@@ -256,8 +259,7 @@ private:
       const std::lock_guard lock(mutex_);
       const auto found = tasks_.find(key);
       if (found == tasks_.end()) return false;
-      (*found)->move(delay);
-      return true;
+      return (*found)->move(delay);
     }
 
     [[nodiscard]] std::optional<time_point> expiry(const Key& key) const

@@ -18,7 +18,7 @@ namespace asio_wheel {
 /// ```
 enum class missed_tick : std::uint8_t {
   burst,  ///< at its old time: missed ticks follow each other until none is left
-  delay,  ///< one period from now: two ticks are at least one period apart
+  delay,  ///< one period from now: the times of two ticks are at least one period apart
   skip,   ///< at the next future multiple of the period
 };
 

@@ -34,19 +34,19 @@ namespace asio_wheel {
 ///
 /// The expiry is that of all operations which start from then on, until it is set again. An
 /// operation that is still running when it comes is cancelled and completes with
-/// asio::error::timed_out; one that starts later completes so at once, and does nothing. Whoever
-/// sets the expiry leaves alone what is running: that keeps the one it was started under. A connect
-/// counts as a write.
+/// asio::error::timed_out. One that starts later completes so at once, and does nothing; while
+/// others are running, it may start, and be cancelled at the wheel's next tick. Setting the expiry
+/// does not change running operations: each keeps the one it was started under. A connect counts as
+/// a write.
 ///
-/// **After a timeout the stream is open.** beast::tcp_stream closes its socket. Here the owner does
-/// so, who may want to say something to the peer before, or to look at its address; nothing else
-/// can close a socket under his hands and have its number given to another. A read that timed out
-/// has lost nothing. A write may have sent a part of its data, as any write that fails.
+/// **After a timeout the stream is open.** beast::tcp_stream closes its socket. Here the owner
+/// closes it, and may first send the peer a last message or read its address. Nothing else can
+/// close the socket while he uses it. A read that timed out has lost nothing. A write may have sent
+/// a part of its data, as any write that fails.
 ///
 /// An operation that completes first keeps its result, even if the time is over when its handler is
-/// called. To set an expiry costs a reading of the clock and a store, and to start and end an
-/// operation files nothing in the wheel: that has one wait for all operations of a stream, which is
-/// there while they run.
+/// called. Setting an expiry costs a clock reading and a store. Starting and ending an operation
+/// files nothing in the wheel: all operations of a stream share one wait.
 ///
 /// @tparam NextLayer  as `asio::ip::tcp::socket`, a local socket or `beast::test::stream`. Members
 ///                    that it cannot support do not compile when they are used.
@@ -109,16 +109,16 @@ public:
   /// The same.
   [[nodiscard]] const lowest_layer_type& lowest_layer() const noexcept { return socket_; }
 
-  /// Cancels what is pending, and gives the socket away.
+  /// Cancels what is pending, and gives the socket away. The expiry and the limits stay.
   [[nodiscard]] socket_type release_socket()
   {
     cancel();
     return std::move(socket_);
   }
 
-  /// Lets the operations that start from now on end in `delay`, all of them together. More than
-  /// zero; duration::max() is never.
-  /// Exceptions: std::bad_alloc, the first time; what use_wheel() throws.
+  /// Lets the operations that start from now on end in `delay`, all of them together. Zero or less
+  /// is at once; duration::max() is never. Exceptions: std::bad_alloc, the first time; what
+  /// use_wheel() throws.
   void expires_after(duration delay) { deadlines_.set_expiry(from_now(delay)); }
 
   /// The same at a point in time. One that has passed: at once.
@@ -151,7 +151,7 @@ public:
     socket_.cancel(ignored);
   }
 
-  /// Closes the socket, as if it had no more to say. Pending operations end with operation_aborted.
+  /// Closes the socket. Pending operations end with operation_aborted.
   void close()
   {
     if constexpr (requires(error_code & ec) { socket_.close(ec); }) {
@@ -200,8 +200,9 @@ public:
   ///
   /// @param endpoint  to connect to.
   /// @param token  completion signature `void(error_code)`; the executor's default token, or
-  ///               asio::deferred. So it is with all operations here.
-  /// Errors: timed_out if the deadline came first; operation_aborted if cancelled;
+  ///               asio::deferred. All operations here take tokens like this.
+  /// Errors: timed_out if the deadline came first; operation_aborted if cancelled, also by
+  ///   wheel.cancel_all() if it has a deadline;
   ///   wheel_errc::too_many_pending if the wheel refused the deadline; else as of the socket.
   /// Executor: the handler's associated executor, or the stream's.
   /// Cancellation: terminal, partial and total, passed on to the socket.

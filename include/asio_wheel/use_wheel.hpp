@@ -20,8 +20,8 @@ public:
   const char* what() const noexcept override
   {
     return "make_wheel: this context has a wheel already. It was made by an earlier make_wheel(), "
-           "or, "
-           "with default options, by the first timer, deadline or use_wheel() on the context. Call "
+           "or, with default options, by the first timer, deadline or use_wheel() on the context. "
+           "Call "
            "make_wheel() before all of these, or use_wheel() for the wheel that is there.";
   }
 };
@@ -36,7 +36,8 @@ concept execution_context_type = std::derived_from<T, asio::execution_context>;
 /// executor.
 ///
 /// Exceptions: asio::service_already_exists if the context has a wheel; std::invalid_argument that
-///   names the first bad option and its range; std::bad_alloc.
+///   names the first bad option and its range; std::bad_alloc; system_error if the context cannot
+///   make what timers need, for example without a free file descriptor.
 /// Thread safety: safe; of several threads one succeeds.
 template <execution_context_type Context>
 wheel_timer_service& make_wheel(Context& context, const wheel_options& options = {})
@@ -50,9 +51,9 @@ wheel_timer_service& make_wheel(Context& context, const wheel_options& options =
 }
 
 /// The wheel of an executor's context; made with the default options if there is none. A strand's
-/// context is that of the executor inside.
+/// context is that of the executor inside. An any_io_executor must not be empty.
 ///
-/// Exceptions: std::bad_alloc, if it has to be made.
+/// Exceptions: if it has to be made, std::bad_alloc, and system_error as of make_wheel().
 /// Thread safety: safe.
 template <class Executor>
   requires(!execution_context_type<Executor>)
@@ -74,7 +75,7 @@ wheel_timer_service& use_wheel(const Executor& ex)
 
 /// The wheel of a context; made with the default options if there is none.
 ///
-/// Exceptions: std::bad_alloc, if it has to be made.
+/// Exceptions: as above.
 /// Thread safety: safe.
 template <execution_context_type Context>
 wheel_timer_service& use_wheel(Context& context)

@@ -23,14 +23,16 @@ namespace asio_wheel {
 /// Whatever is on the wheel follows: waits, timers, deadlines of operations, all that repeats.
 /// The context's other work goes on in real time.
 ///
-/// When it goes, the clock runs again from the real present, which lies before the time that was
-/// reached. Waits keep their deadlines, so none is early; those that have expired remain so, even
-/// if their handlers are yet to be called. It calls no handlers as it goes.
+/// When it is destroyed, the clock runs again from the real present, which is mostly before the
+/// time that was reached. Waits keep their deadlines, so none is early. A plain wait, a timer's
+/// wait or a cancel_after that is due stays due. A watchdog, a heartbeat, a guarded operation or a
+/// scheduler's task whose handler has not begun waits for its deadline in real time. The destructor
+/// calls no handlers.
 ///
-/// The clock is one to all: now(), and starting and cancelling waits, are as thread-safe as ever.
-/// To construct, advance and destroy is not, and may not be done from a handler of the context.
-/// An io_context must not be run by others meanwhile. What others start while the clock stops or
-/// starts again is judged by either time.
+/// There is one clock for all threads: now(), and starting and cancelling waits, are as thread-safe
+/// as ever. Constructing, advancing and destroying are not, and are not allowed in a handler of the
+/// context. An io_context must not be run by others meanwhile. What others start while the clock
+/// stops or starts again is judged by either time.
 class ASIO_WHEEL_EXPORT virtual_time {
 public:
   using duration = detail::duration;      ///< of the wheel's clock
@@ -40,7 +42,7 @@ public:
   /// run out of work.
   ///
   /// Exceptions: std::logic_error if another virtual_time has stopped it; std::invalid_argument if
-  ///   the wheel's context is not an io_context; std::bad_alloc.
+  ///   the wheel's executor is not an io_context's own; std::bad_alloc.
   explicit virtual_time(wheel_timer_service& wheel);
 
   /// Stops the clock of a wheel in any context.
@@ -65,13 +67,15 @@ public:
   ///
   /// @param d  how far; zero or less completes what is due now. The clock never gets to
   ///           time_point::max().
-  /// Returns how many waits expired.
+  /// Returns how many waits expired, as wheel_stats counts them.
   /// Exceptions: those of handlers. The clock then stands where the handler saw it, nothing is
   ///   lost, and the next advance() goes on from there.
   std::size_t advance(duration d);
 
-  /// Completes what is due now, moves the clock to the next tick at which a wait expires, and
-  /// completes what is due then. Returns false, and leaves the clock, if no wait is pending.
+  /// Completes what is due now, moves the clock to the next tick at which a wait is due, and
+  /// completes what is due then. A watchdog that was touched is due at the time for which it was
+  /// filed: then the clock moves, and nothing expires. Returns false, and leaves the clock, if no
+  /// wait is pending that has a deadline.
   /// Exceptions: as of advance().
   bool advance_to_next();
 
@@ -84,7 +88,7 @@ public:
 
   /// Jumps from deadline to deadline, and completes what is due at each, until nothing is pending
   /// that has a deadline, or until the next one is further than `limit` from where it began. In the
-  /// first case the clock stands where the last wait expired, in the second at the limit.
+  /// first case the clock stands where the last wait was due, in the second at the limit.
   ///
   ///     const auto passage = time.advance_until_idle(24h);
   ///     assert(passage.idle && passage.expired == 5);

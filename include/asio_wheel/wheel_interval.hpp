@@ -63,6 +63,15 @@ public:
   /// Takes over the ticks and the pending operations.
   basic_wheel_interval(basic_wheel_interval&&) = default;
 
+  /// The same from an interval of another executor, which is converted. For
+  /// `use_awaitable.as_default_on(interval)`.
+  template <std::convertible_to<Executor> OtherExecutor>
+  basic_wheel_interval(basic_wheel_interval<OtherExecutor>&& other)
+    : executor_(std::move(other.executor_))
+  {
+    schedule_.reset(other.schedule_.release());
+  }
+
   /// Cancels what is pending here, then takes over.
   basic_wheel_interval& operator=(basic_wheel_interval&&) = default;
 
@@ -93,7 +102,8 @@ public:
   ///               tick was due, however late it is; the executor's default token, or
   ///               asio::deferred.
   /// Errors: success, never before the tick is due; operation_aborted if cancelled by cancel(), the
-  ///   interval's destruction or the associated slot, and then no tick was taken;
+  ///   interval's destruction, wheel.cancel_all() or the associated slot, and then no tick was
+  ///   taken;
   ///   wheel_errc::too_many_pending.
   /// Executor: the handler's associated executor, or get_executor().
   /// Cancellation: terminal, partial and total, by the associated slot; as for all composed
@@ -107,6 +117,9 @@ public:
   }
 
 private:
+  template <class>
+  friend class basic_wheel_interval;
+
   class tick_op {
   public:
     explicit tick_op(detail::interval_schedule& s) noexcept : schedule_(&s) {}
@@ -115,7 +128,7 @@ private:
     void operator()(Self& self)
     {
       self.reset_cancellation_state(asio::enable_total_cancellation());
-      began_ = schedule_->current_epoch();
+      began_ = schedule_->begin();
       wait(self);
     }
 
@@ -140,7 +153,7 @@ private:
     }
 
     detail::intrusive_ptr<detail::interval_schedule> schedule_;
-    detail::interval_schedule::epoch began_ = 0;
+    detail::interval_schedule::beginning began_;
   };
 
   struct close {

@@ -31,16 +31,18 @@ struct wheel_options {
   std::size_t slots = 1024;
 
   /// Independent parts, each with its own lock, up to 64; rounded up to a power of two. Each is
-  /// made when a thread first needs it. 0: one for each processor.
+  /// made when a thread first needs it. 0: one for each processor, 64 at most.
   std::size_t shards = 0;
 
   /// How many waits may be pending at once. Further ones complete with
-  /// `wheel_errc::too_many_pending`. 0: no limit.
+  /// `wheel_errc::too_many_pending`. The deadline of an operation is a wait, and so is one for
+  /// duration::max(); all operations of one guard or timed_stream share one. 0: no limit.
   std::size_t max_pending = 0;
 
-  /// How many waits to have memory ready for, 160 bytes each, when the wheel is made: to start them
-  /// then takes no memory from the system, which on some machines takes milliseconds. It serves all
-  /// shards, and all wheels of the process.
+  /// How many waits to have memory ready for, 160 bytes each, when the wheel is made. Starting
+  /// them then takes no memory from the system, which on some machines takes milliseconds. It
+  /// serves all shards, and all wheels of the process. make_wheel() throws std::bad_alloc if there
+  /// is not so much.
   std::size_t reserve = 0;
 
   /// The clock from which delays are counted.

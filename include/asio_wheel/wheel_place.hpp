@@ -18,6 +18,9 @@ namespace detail {
 template <class T, class Executor>
 concept executor_for_place =
   !std::same_as<T, wheel_place<Executor>> && std::convertible_to<const T&, Executor>;
+
+template <class Executor>
+concept made_of_any_executor = std::constructible_from<Executor, const asio::any_io_executor&>;
 }  // namespace detail
 
 /// A wheel, and the executor of handlers that have none of their own. Meant for parameters: an
@@ -36,8 +39,10 @@ struct wheel_place {
                                   executor(context.get_executor())
   {}
 
-  /// A given wheel, with its executor.
-  wheel_place(wheel_timer_service& w) : wheel(w), executor(w.get_executor()) {}
+  /// A given wheel, with its executor, if `Executor` can be made of that, an any_io_executor.
+  wheel_place(wheel_timer_service& w) requires detail::made_of_any_executor<Executor>
+    : wheel(w), executor(w.get_executor())
+  {}
 
   /// A given wheel, with any executor.
   wheel_place(wheel_timer_service& w, const Executor& ex) : wheel(w), executor(ex) {}

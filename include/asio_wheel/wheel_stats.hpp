@@ -12,7 +12,8 @@
 
 namespace asio_wheel {
 
-/// A histogram of durations in powers of two: bucket i > 0 counts those in [2^(i-1), 2^i) ns.
+/// A histogram of durations in powers of two: bucket 0 counts zero, bucket i > 0 those in
+/// [2^(i-1), 2^i) ns.
 class ASIO_WHEEL_EXPORT log2_histogram {
 public:
   /// Counts `d`; counts a negative one as zero.
@@ -24,8 +25,10 @@ public:
   /// How many durations were counted.
   [[nodiscard]] std::uint64_t count() const noexcept;
 
-  /// An upper bound of the `p`-th percentile, 0 <= p <= 100: exact to a factor of two, and never
-  /// above max(). Zero if nothing was counted.
+  /// An upper bound of the `p`-th percentile: exact to a factor of two, and never above max(). Zero
+  /// if nothing was counted.
+  ///
+  /// @param p  from 0 to 100; one outside counts as the nearer end.
   [[nodiscard]] std::chrono::nanoseconds percentile(double p) const noexcept;
 
   /// The longest duration; zero if nothing was counted.
@@ -40,10 +43,13 @@ public:
 private:
   std::array<std::uint64_t, 64> buckets_{};
   std::chrono::nanoseconds max_{};
-  std::uint64_t sum_ns_ = 0;
+  std::uint64_t sum_ns_ = 0;  ///< modulo 2^64
 };
 
-/// A reading of a wheel's counters. All but `pending` count since the wheel was made.
+/// A reading of a wheel's counters. All but `pending` are since the wheel was made.
+///
+/// Operations that one guard or timed_stream holds share a wait, which counts as one. When it
+/// expires, each of them counts as one more in `started` and in `expired`.
 struct wheel_stats {
   std::uint64_t pending = 0;        ///< waits whose handlers have not begun and were not cancelled
   std::uint64_t started = 0;        ///< waits accepted

@@ -17,8 +17,8 @@
 
 namespace asio_wheel {
 
-/// A waitable timer with every member of `asio::basic_waitable_timer<std::chrono::steady_clock>`.
-/// Its waits are on the timing wheel of its executor's context.
+/// A waitable timer with every member of `asio::basic_waitable_timer<std::chrono::steady_clock>`
+/// that Asio has not deprecated. Its waits are on the timing wheel of its executor's context.
 ///
 /// What differs: its resolution is the wheel's; a wait can be cancelled until its handler begins,
 /// even if it has expired; and the timer may outlive its context, which destroys the handlers
@@ -45,7 +45,9 @@ public:
   ///
   /// @param place  an executor, a context or a wheel; use_wheel() finds or makes the wheel of the
   ///               first two. Handlers without an executor of their own run through its executor.
-  /// Exceptions: what use_wheel() throws.
+  ///               Where `Executor` cannot be made of an any_io_executor, name both:
+  ///               `{wheel, executor}`.
+  /// Exceptions: std::bad_alloc; what use_wheel() throws.
   explicit basic_wheel_timer(const wheel_place<Executor>& place)
     : state_(detail::core_of(place.wheel)),
       executor_(place.executor, state_.core().executor())
@@ -70,7 +72,8 @@ public:
     expires_after(delay);
   }
 
-  /// Takes over the other timer's expiry and its pending waits.
+  /// Takes over the other timer's expiry and its pending waits. The other one stays on its wheel
+  /// and executor, as a timer that has expired.
   basic_wheel_timer(basic_wheel_timer&& other)
     : state_(std::move(other.state_)),
       executor_(other.executor_)
@@ -126,11 +129,14 @@ public:
   std::size_t expires_after(const duration& delay) noexcept { return state_.expires_after(delay); }
 
   /// Blocks the calling thread until the expiry by the wheel's clock. The context need not run.
-  /// Under a virtual_time another thread must move the clock.
+  /// Under a virtual_time another thread must move the clock. If another thread sets the expiry
+  /// meanwhile, this waits for a later one, but may notice an earlier one only when the first has
+  /// passed.
   void wait()
   {
     const detail::wheel_clock& clock = state_.core().clock();
-    while (clock.now() < expiry()) clock.sleep_towards(expiry());
+    time_point until = expiry();
+    for (; clock.now() < until; until = expiry()) clock.sleep_towards(until);
   }
 
   /// The same; `ec` is cleared.
@@ -148,7 +154,7 @@ public:
   /// @param token  completion signature `void(error_code)`; the executor's default token, or
   ///               asio::deferred.
   /// Errors: success when the expiry has come, never before; operation_aborted if cancelled by
-  ///   cancel(), a new expiry, the timer's destruction or the associated slot;
+  ///   cancel(), a new expiry, the timer's destruction, wheel.cancel_all() or the associated slot;
   ///   wheel_errc::too_many_pending.
   /// Executor: the handler's associated executor, or get_executor().
   /// Cancellation: terminal, partial and total, from any thread, by the associated slot.

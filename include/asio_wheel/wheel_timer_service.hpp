@@ -32,7 +32,9 @@ namespace detail {
 ///
 /// One `steady_timer` on a strand drives all the waits of the context, and their handlers are
 /// dispatched from functions posted to the context's executor, in batches: there is no thread of
-/// its own. Make it with make_wheel() or use_wheel(); it is destroyed with its context.
+/// its own. (In a context that is neither an io_context nor a thread_pool, Asio waits for its
+/// steady_timer in a thread.) Make it with make_wheel() or use_wheel(); it is destroyed with its
+/// context.
 ///
 /// Thread safety: every member may be called from any thread at any time. No handler is called
 /// from inside any of them.
@@ -66,7 +68,8 @@ public:
   ///
   /// A delay of zero or less completes at once, as if posted; duration::max() never does.
   ///
-  /// @param delay  how long, from the initiation; rounded up to the wheel's next tick.
+  /// @param delay  in nanoseconds, from the initiation; rounded up to the wheel's next tick.
+  ///               hours::max() and the like do not fit: that is duration::max().
   /// @param token  completion signature `void(error_code)`; `asio::deferred` by default, so
   ///               `co_await wheel.async_wait(5ms)` is complete.
   /// Errors: success when the delay has passed, never before; asio::error::operation_aborted if
@@ -105,10 +108,9 @@ public:
   /// What is pending, by the type of the handler. It answers who leaks timers.
   ///
   /// Every wait that was started before the call and pends until it returns is counted once; of
-  /// those that are started or end meanwhile, each may or may not be. Not found are waits on their
-  /// way through their handlers' own executors, say in a strand that is busy, and operations that a
-  /// guard has found due and that have not been told yet: that is what pending() has more than
-  /// these.
+  /// those that are started or end meanwhile, each may or may not be. It does not find waits on
+  /// their way through their handlers' own executors, for example in a busy strand, nor operations
+  /// that a guard has found due but not told yet. pending() counts these.
   ///
   /// All coroutines that await on one kind of executor are of one type: see doc/observing.md. The
   /// operations that a watchdog, a heartbeat or a timed_stream guards share a wait,
@@ -127,9 +129,9 @@ public:
   /// count. Locks as pending_by_handler() does.
   [[nodiscard]] std::optional<time_point> next_expiry() const { return core_->next_expiry(); }
 
-  /// Says how busy the program is: 0 at ease, 1 at its limit. Watchdogs with an idle_window have
-  /// their timeouts by that, those already pending included. The context is told to go through
-  /// them, a few at a time; without any of them this is a store.
+  /// Says how busy the program is: 0 at ease, 1 at its limit. The timeouts of watchdogs with an
+  /// idle_window depend on it, also of those already pending. The context visits them, a few at a
+  /// time; without such watchdogs this is a store. Envoy scales its timeouts likewise.
   ///
   /// @param p  from 0 to 1, 0 until it is set.
   /// Exceptions: std::invalid_argument, naming the value and its range.
@@ -138,9 +140,8 @@ public:
   /// What was set last.
   [[nodiscard]] double pressure() const noexcept { return core_->pressure_on().value(); }
 
-  /// Cancels all pending waits: they complete with operation_aborted. Returns how many. Of the
-  /// waits that other threads start meanwhile, those are not among them that are started after this
-  /// returns, and each of the others may or may not be.
+  /// Cancels all pending waits: they complete with operation_aborted. Returns how many. A wait that
+  /// another thread starts during the call may or may not be among them.
   std::size_t cancel_all() { return core_->cancel_all(); }
 
   /// Gives the memory that waits no longer take back to the system: that of this wheel, and what
@@ -148,7 +149,7 @@ public:
   /// kept is what wheel_options::reserve asked for, the rest of a page of which something is in
   /// use, and up to 128 waits of each size for each other thread that started or ended some.
   ///
-  /// To be called behind a peak, from any thread: it takes some tenths of a second for a million
+  /// Call it after a peak, from any thread: it takes some tenths of a second for a million
   /// waits, holding no lock for long. A survey (pending_by_handler()) comes before or after it.
   /// Effective on Linux; elsewhere the process keeps its memory.
   /// Exceptions: std::bad_alloc; what was given back until then is.

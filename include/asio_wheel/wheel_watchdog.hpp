@@ -10,6 +10,9 @@
 #include <asio_wheel/idle_window.hpp>
 #include <asio_wheel/wheel_place.hpp>
 
+#include <concepts>
+#include <utility>
+
 namespace asio_wheel {
 
 /// Expires when nothing has touched it for `timeout`: the deadline of a connection, a session or
@@ -47,13 +50,14 @@ public:
   ///                 made by use_wheel(). `{wheel, executor}` names both.
   /// @param timeout  how long after its last touch it expires: more than zero; duration::max() is
   ///                 never.
-  /// Exceptions: std::invalid_argument, naming the timeout and its range; what use_wheel() throws.
+  /// Exceptions: std::invalid_argument, naming the timeout and its range; std::bad_alloc; what
+  ///   use_wheel() throws.
   basic_wheel_watchdog(const wheel_place<Executor>& place, duration timeout) : base(place, timeout)
   {}
 
   /// A watchdog whose timeout depends on the wheel's pressure (wheel_timer_service::set_pressure):
-  /// from `window.max` under none to `window.min` under full pressure. What is pending follows a
-  /// change; whatever it is, nothing expires before the timeout has passed that holds by then.
+  /// from `window.max` under none to `window.min` under full pressure. Pending waits follow a
+  /// change. None expires before the timeout has passed that applies at that moment.
   ///
   ///     wheel_watchdog idle(socket.get_executor(), idle_window{5s, 60s});
   ///     wheel.set_pressure(double(connections) / max_connections);
@@ -70,6 +74,12 @@ public:
 
   /// Cancels what is pending here, then takes over.
   basic_wheel_watchdog& operator=(basic_wheel_watchdog&& other) = default;
+
+  /// The same from a watchdog of another executor, which is converted. For
+  /// `use_awaitable.as_default_on(watchdog)`.
+  template <std::convertible_to<Executor> OtherExecutor>
+  basic_wheel_watchdog(basic_wheel_watchdog<OtherExecutor>&& other) : base(std::move(other))
+  {}
 
   /// Cancels what is pending.
   ~basic_wheel_watchdog() = default;
@@ -88,13 +98,13 @@ public:
 
   /// Waits until nothing has touched the watchdog for `timeout()`.
   ///
-  /// To start this is no touch: it completes at once, as if posted, if the watchdog has expired.
+  /// Starting this is not a touch: it completes at once, as if posted, if the watchdog has expired.
   /// Any number of these may be pending; all complete when it expires.
   ///
   /// @param token  completion signature `void(error_code)`; the executor's default token, or
   ///               asio::deferred.
-  /// Errors: success when the watchdog has expired, never before; operation_aborted if cancelled,
-  ///   by cancel(), by the watchdog's destruction or by the associated slot;
+  /// Errors: success when the watchdog has expired, never before; operation_aborted if cancelled
+  ///   by cancel(), the watchdog's destruction, wheel.cancel_all() or the associated slot;
   ///   wheel_errc::too_many_pending.
   /// Executor: the handler's associated executor, or get_executor().
   /// Cancellation: terminal, partial and total, from any thread, by the associated slot.

@@ -56,18 +56,24 @@ void interval_schedule::turn_out_since(epoch began) noexcept
   if (epoch_ != began) set_next(next_);
 }
 
-auto interval_schedule::current_epoch() const noexcept -> epoch
+auto interval_schedule::begin() const noexcept -> beginning
 {
   const std::lock_guard lock(mutex_);
-  return epoch_;
+  return now();
 }
 
-std::optional<time_point> interval_schedule::take(error_code& ec, epoch& began)
+auto interval_schedule::now() const noexcept -> beginning
+{
+  return {epoch_, core_->cancel_alls()};
+}
+
+std::optional<time_point> interval_schedule::take(error_code& ec, beginning& began)
 {
   const std::lock_guard lock(mutex_);
   if (closed_) ec = asio::error::operation_aborted;
-  const bool turned_out = ec == asio::error::operation_aborted && epoch_ != began;
-  if (closed_ || cancelled_ > began || (ec && !turned_out)) {
+  const bool turned_out = ec == asio::error::operation_aborted && epoch_ != began.at &&
+                          core_->cancel_alls() == began.cancel_alls;
+  if (closed_ || cancelled_ > began.at || (ec && !turned_out)) {
     if (!ec) ec = asio::error::operation_aborted;
     return time_point{};
   }
@@ -82,8 +88,8 @@ std::optional<time_point> interval_schedule::take(error_code& ec, epoch& began)
     taken_until_ = epoch_;
     return taken_;
   }
-  if (began < taken_until_) return taken_;
-  began = epoch_;
+  if (began.at < taken_until_) return taken_;
+  began = this->now();
   return std::nullopt;
 }
 

@@ -36,14 +36,16 @@ void scheduled_task::end() noexcept
   running_ = false;
 }
 
-void scheduled_task::move(duration delay) noexcept
+bool scheduled_task::move(duration delay) noexcept
 {
+  if (!running_ && core().cancel_alls() != 0 && is_all_cancelled()) return false;
   const time_point before = turn();
   const time_point after = core().clock().deadline_after(delay);
   turn_.store(after, std::memory_order_relaxed);
   moved_ = true;
   // A wait that is put off finds that out when its time comes.
   if (!running_ && after < before) hasten();
+  return true;
 }
 
 time_point scheduled_task::next_turn() noexcept

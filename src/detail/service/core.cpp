@@ -395,11 +395,13 @@ bool wheel_core::tell_some_of_pressure() noexcept
 
 std::size_t wheel_core::cancel_all()
 {
+  ++cancel_alls_;
   std::size_t n = 0;
   for (home* h = homes_.latest(); h; h = h->older()) {
     section s(*h);
     n += s.cancel_all();
   }
+  ++cancel_alls_;
   return n;
 }
 

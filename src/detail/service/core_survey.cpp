@@ -113,31 +113,34 @@ private:
 [[gnu::cold]] tick earliest_tick(home& h) noexcept
 {
   std::array<wheel_entry*, at_a_time> found;
-  h.lock();
+  std::unique_lock lock(h);
   h.settle();
-  const tick due = h.has_due() ? h.first_due().due : never;
-  tick next = h.next_tick();
-  // The slot of a coarse level has to be gone through. If time comes to it meanwhile, or another
-  // wait before it, so does the next one. Should that never end, the beginning of a slot will do.
-  for (int attempts = 0; attempts < 10 && due == never && h.is_next_coarse(); ++attempts) {
-    tick earliest = never;
-    wheel_walk way = h.begin_walk_of_next();
-    while (!way.has_ended() && next == h.next_tick()) {
-      const std::size_t n = h.walk(way, found);
-      for (std::size_t i = 0; i < n; ++i) earliest = std::min(earliest, found[i]->due());
-      h.unlock();
-      std::this_thread::yield();
-      h.lock();
-      h.settle();
+  const timing_wheel& wheel = h.wheel();
+  tick earliest = never;
+  bool moved = true;
+  // If the wheel moves on meanwhile, waits may have gone to where this has looked already. Should
+  // that never end, a tick that one of them has will do.
+  for (int attempts = 0; moved && attempts < 10; ++attempts) {
+    if (h.has_due()) return h.first_due().due;
+    moved = false;
+    const tick now = wheel.now();
+    earliest = wheel.first_tick(0);
+    for (unsigned level = 1; level <= wheel.levels() && !moved; ++level) {
+      const tick first = wheel.first_tick(level);
+      if (first >= earliest) continue;
+      wheel_walk way = wheel.begin_walk_of_first(level);
+      while (!way.has_ended() && !moved) {
+        const std::size_t n = h.walk(way, found);
+        for (std::size_t i = 0; i < n; ++i) earliest = std::min(earliest, found[i]->due());
+        lock.unlock();
+        std::this_thread::yield();
+        lock.lock();
+        h.settle();
+        moved = wheel.now() != now || wheel.first_tick(level) != first;
+      }
     }
-    if (way.has_ended() && earliest != never) {
-      next = earliest;
-      break;
-    }
-    next = h.next_tick();
   }
-  h.unlock();
-  return std::min(due, next);
+  return earliest;
 }
 
 }  // namespace

@@ -12,6 +12,14 @@ void lazy_state::start(lazy_wait_op& op)
     op, [this] { return present_tick(); }, [] {});
 }
 
+bool lazy_state::is_all_cancelled() noexcept
+{
+  const section s(*this);
+  bool is = false;
+  waits().for_each([&](timer_wait_op& op) { is |= s.at().is_all_cancelled(op); });
+  return is;
+}
+
 void lazy_state::hasten() noexcept
 {
   wheel_core& c = core();

@@ -14,20 +14,17 @@ namespace asio_wheel::detail {
 // and a live entry is where it was, or has left its slot together with the chunks behind it, which
 // are just as good to walk through. Otherwise the walk begins again at the queue's head.
 
-bool timing_wheel::is_next_coarse() const noexcept
+tick timing_wheel::first_tick(unsigned level) const noexcept
 {
-  if (!slots_[overdue_slot()].empty()) return false;
-  return occupied_levels_ != 0 ? (occupied_levels_ & 1) == 0 : !slots_[overflow_slot()].empty();
+  if (level == levels_) return slots_[overflow_slot()].empty() ? never : horizon_[levels_];
+  if (level == 0 && !slots_[overdue_slot()].empty()) return now_;
+  return (occupied_levels_ >> level & 1) != 0 ? first_span(level) : never;
 }
 
-wheel_walk timing_wheel::begin_walk_of_next() const noexcept
+wheel_walk timing_wheel::begin_walk_of_first(unsigned level) const noexcept
 {
-  assert(is_next_coarse());
-  std::uint32_t slot = overflow_slot();
-  if (occupied_levels_ != 0) {
-    const auto level = static_cast<unsigned>(std::countr_zero(occupied_levels_));
-    slot = slot_of(level, first_span(level));
-  }
+  assert(first_tick(level) != never);
+  const std::uint32_t slot = level == levels_ ? overflow_slot() : slot_of(level, first_span(level));
   return {slot + 2, slot + 1};
 }
 

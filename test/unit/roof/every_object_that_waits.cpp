@@ -9,6 +9,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/system_executor.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
@@ -17,6 +18,7 @@
 #include <optional>
 #include <thread>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "support/due.hpp"
@@ -96,6 +98,11 @@ using all = std::tuple<timer, watchdog, heart, interval>;
 using not_composed = std::tuple<timer, watchdog, heart>;
 using put_off_by_use = std::tuple<watchdog, heart>;
 
+// Of a wheel alone no typed executor can be made.
+static_assert(std::is_convertible_v<wheel_timer_service&, wheel_place<any>>);
+static_assert(
+  !std::is_convertible_v<wheel_timer_service&, wheel_place<asio::io_context::executor_type>>);
+
 template <class Kind>
 using object_of = decltype(Kind::make(std::declval<wheel_place<any>>(), 1ms));
 
@@ -163,6 +170,29 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(takes_its_waits_along_when_it_moves, kind, all)
   BOOST_TEST(waits[0].succeeded());
   BOOST_TEST(waits[1].succeeded());
   BOOST_TEST(waits[2].aborted());
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(takes_its_waits_along_to_another_executor, kind, all)
+{
+  context_with_wheel c;
+  std::array<outcome, 2> waits;
+  const auto strand = asio::make_strand(c.context);
+  auto typed = kind::make(wheel_place<asio::strand<asio::io_context::executor_type>>(strand), 3ms);
+  kind::wait(typed, waits[0].recorder());
+  auto awaitable = asio::use_awaitable.as_default_on(std::move(typed));
+  const auto ex = awaitable.get_executor();
+  BOOST_TEST((ex == strand));
+  support::run_coroutine(c.context, [&]() -> asio::awaitable<void> {
+    co_await kind::wait(awaitable);
+    BOOST_TEST(waits[0].succeeded());
+  });
+  {
+    object_of<kind> erased(std::move(awaitable));
+    BOOST_TEST((erased.get_executor() == any(ex)));
+    kind::wait(erased, waits[1].recorder());
+  }
+  support::run_to_end(c.context);
+  BOOST_TEST(!waits[1].pending());
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(assigned_to_itself_changes_nothing, kind, all)

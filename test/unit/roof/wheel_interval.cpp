@@ -225,6 +225,22 @@ BOOST_AUTO_TEST_CASE(once_reset_can_still_be_cancelled)
   BOOST_TEST(second.aborted());
 }
 
+BOOST_AUTO_TEST_CASE(cancelled_with_all_waits_stays_so_when_it_is_reset)
+{
+  context_with_wheel c;
+  wheel_interval interval(c.wheel, c.wheel.now() + 1h, 1h);
+  tick_outcome before;
+  tick_outcome after;
+  interval.async_tick(before.recorder());
+  BOOST_TEST(c.wheel.cancel_all() == 1U);
+  interval.async_tick(after.recorder());
+  interval.reset();
+  c.context.poll();
+  BOOST_TEST(before.aborted());
+  BOOST_TEST(after.pending());
+  BOOST_TEST(c.wheel.pending() == 1U);
+}
+
 BOOST_AUTO_TEST_CASE(may_end_in_the_handler_of_its_tick)
 {
   context_with_wheel c;

@@ -310,4 +310,39 @@ BOOST_AUTO_TEST_CASE(moves_on_when_the_first_wait_is_cancelled)
   BOOST_TEST((*c.wheel.next_expiry() - c.start == 2s));
 }
 
+BOOST_AUTO_TEST_CASE(moves_on_when_one_of_the_finest_level_is_cancelled)
+{
+  wheel_in_virtual_time c;
+  wheel_timer first(c.wheel, 200ms);
+  first.async_wait(shop::order_paid{});
+  wheel_timer second(c.wheel, 400ms);
+  second.async_wait(shop::order_paid{});
+  first.cancel();
+  BOOST_TEST((*c.wheel.next_expiry() - c.start == 400ms));
+  second.cancel();
+  BOOST_TEST(!c.wheel.next_expiry());
+}
+
+BOOST_AUTO_TEST_CASE(is_exact_behind_a_cascade)
+{
+  wheel_in_virtual_time c;
+  for (int i = 1; i <= 50; ++i) c.wheel.async_wait(i * 100ms, shop::order_paid{});
+  for (int i = 1; i <= 50; ++i) {
+    BOOST_TEST((*c.wheel.next_expiry() - c.start == i * 100ms), "wait " << i);
+    BOOST_REQUIRE(c.time.advance_to_next());
+  }
+  BOOST_TEST(!c.wheel.next_expiry());
+}
+
+BOOST_AUTO_TEST_CASE(is_exact_while_a_slot_is_handed_down)
+{
+  wheel_in_virtual_time c;
+  for (int i = 0; i < 20'000; ++i) c.wheel.async_wait(1270ms, shop::order_paid{});
+  c.wheel.async_wait(1040ms, shop::order_paid{});
+  for (int step = 0; step < 110; ++step) {
+    BOOST_TEST((*c.wheel.next_expiry() - c.start == 1040ms), "after " << step * 9 << " ms");
+    c.time.advance(9ms);
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -59,6 +59,17 @@ BOOST_AUTO_TEST_CASE(count_each_way_a_wait_can_end)
   BOOST_TEST(ignored.calls == 9);
 }
 
+BOOST_AUTO_TEST_CASE(of_the_longest_lateness_do_not_wrap)
+{
+  log2_histogram h;
+  for (int i = 0; i < 3; ++i) h.add(std::chrono::nanoseconds::max());
+  BOOST_TEST((h.sum() == std::chrono::nanoseconds::max()));
+  log2_histogram all = h;
+  for (int i = 0; i < 3; ++i) all += h;
+  BOOST_TEST((all.sum() == std::chrono::nanoseconds::max()));
+  BOOST_TEST(all.count() == 12U);
+}
+
 BOOST_AUTO_TEST_CASE(tell_the_largest_batch)
 {
   context_with_wheel c;

@@ -101,18 +101,25 @@ BOOST_AUTO_TEST_CASE(misses_none_that_stays_whatever_happens_between_two_pieces)
   }
 }
 
-BOOST_AUTO_TEST_CASE(of_the_next_slot_meets_that_one_alone)
+BOOST_AUTO_TEST_CASE(of_the_first_slot_of_a_level_meets_that_one_alone)
 {
   timing_wheel wheel(two_levels, pages);
   std::array<wheel_entry, 60> entries;
   for (std::size_t i = 0; i < entries.size(); ++i) wheel.insert(entries[i], tick{16 + i % 20});
-  BOOST_REQUIRE(wheel.is_next_coarse());
-  const auto met = walk_through(wheel, wheel.begin_walk_of_next(), nothing);
+  BOOST_TEST(count(wheel.first_tick(0)) == count(never));
+  BOOST_REQUIRE(count(wheel.first_tick(1)) == 16U);
+  const auto met = walk_through(wheel, wheel.begin_walk_of_first(1), nothing);
   BOOST_TEST(met.size() == 24U);  // ticks 16 to 23, three times
   for (const wheel_entry* e : met) BOOST_TEST(count(e->due()) < 24U);
 
   wheel.advance(tick{16});
-  BOOST_TEST(!wheel.is_next_coarse());
+  BOOST_TEST(count(wheel.first_tick(0)) == 17U);
+  BOOST_TEST(count(wheel.first_tick(1)) == 24U);
+  BOOST_TEST(count(wheel.first_tick(2)) == count(never));  // the overflow
+  wheel_entry far;
+  wheel.insert(far, tick{1000});
+  BOOST_TEST(count(wheel.first_tick(wheel.levels())) <= 1000U);
+  wheel.erase(far);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -107,6 +107,11 @@ protected:
     executor_ = other.executor_;
     return *this;
   }
+  /// From an object of another executor, which is converted.
+  template <class Other>
+  explicit alive_object(alive_object<State, Other>&& other)
+    : alive_object(std::move(other.state_), {other.get_executor(), other.state_.core().executor()})
+  {}
   ~alive_object() = default;
 
   using initiation = initiate_wait<lazy_wait_op, State, Executor>;
@@ -116,6 +121,15 @@ protected:
   /// @endcond
 
 private:
+  template <class, class>
+  friend class alive_object;
+
+  /// Takes a finished executor, since making one may throw, and then takes over the state.
+  alive_object(State&& state, const timer_executor<Executor>& ex)
+    : state_(std::move(state)),
+      executor_(ex)
+  {}
+
   using partial_guard_token = partial_deadline_token<guarded_by, deadline_report::timed_out>;
   template <class Token>
   using guard_token = deadline_token<Token, guarded_by, deadline_report::timed_out>;

@@ -25,10 +25,16 @@ namespace asio_wheel::detail {
 ///
 /// Each change of the timer begins a new **epoch**. A wait that ends with operation_aborted in a
 /// later epoch than it began in was turned out: by a take; by a reset, and then it starts again; or
-/// by a cancel, which ends it.
+/// by a cancel, which ends it. So does wheel.cancel_all(), which the epochs do not tell.
 class ASIO_WHEEL_EXPORT interval_schedule : public intrusive_ref_counter<interval_schedule> {
 public:
   using epoch = std::uint64_t;
+
+  /// When a wait began.
+  struct beginning {
+    epoch at = 0;
+    std::uint64_t cancel_alls = 0;  ///< of the wheel, until then
+  };
 
   /// Throws std::invalid_argument if the period is not more than zero.
   interval_schedule(wheel_timer_service& wheel, time_point first, duration period,
@@ -41,23 +47,24 @@ public:
   /// Ends all async_ticks, also those that start later.
   void close() noexcept;
 
-  [[nodiscard]] epoch current_epoch() const noexcept;
+  /// Begins a wait.
+  [[nodiscard]] beginning begin() const noexcept;
 
-  /// Waits for the next tick. `began` comes from current_epoch() or take(); hand it to take()
-  /// afterwards.
+  /// Waits for the next tick. `began` comes from begin() or take(); hand it to take() afterwards.
   template <class Handler>
-  void wait(Handler& handler, epoch began)
+  void wait(Handler& handler, const beginning& began)
   {
     timer_.async_wait(std::move(handler));
-    turn_out_since(began);
+    turn_out_since(began.at);
   }
 
-  /// How an async_tick continues after a wait that began in epoch `began` and ended with `ec`: it
+  /// How an async_tick continues after a wait that began then and ended with `ec`: it
   /// completes with `ec` and the returned tick or, if nothing is returned, waits again with the new
   /// `began`.
-  [[nodiscard]] std::optional<time_point> take(error_code& ec, epoch& began);
+  [[nodiscard]] std::optional<time_point> take(error_code& ec, beginning& began);
 
 private:
+  [[nodiscard]] beginning now() const noexcept;
   void set_next(time_point t) noexcept;
   void turn_out_since(epoch began) noexcept;
 

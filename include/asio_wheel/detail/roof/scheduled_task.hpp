@@ -59,8 +59,9 @@ public:
   /// Ends a run: sets the turn to the first that is still to come, unless it was moved meanwhile.
   void end() noexcept;
 
-  /// Moves the next run to `delay` from now.
-  void move(duration delay) noexcept;
+  /// Moves the next run to `delay` from now. Whether there is one: wheel.cancel_all() may have
+  /// ended the wait.
+  [[nodiscard]] bool move(duration delay) noexcept;
 
   /// When the next run is.
   [[nodiscard]] time_point next_turn() noexcept;

@@ -175,6 +175,9 @@ public:
   [[nodiscard]] pressure& pressure_on() noexcept { return pressure_; }
 
   std::size_t cancel_all();
+
+  /// Grows as cancel_all() begins, and as it ends.
+  [[nodiscard]] std::uint64_t cancel_alls() const noexcept { return cancel_alls_; }
   [[nodiscard]] std::size_t pending() const noexcept;
   [[nodiscard]] wheel_stats stats() const noexcept;
 
@@ -256,6 +259,7 @@ private:
   homes homes_;
   std::atomic<std::size_t> pending_{0};  ///< kept only if there is a limit to it
   std::atomic<tick> passed_{};           ///< the latest that the wheels were advanced to
+  std::atomic<std::uint64_t> cancel_alls_{0};
 
   spin_lock advance_mutex_;  ///< keeps clock and wheels in step; taken before the shards' locks
 

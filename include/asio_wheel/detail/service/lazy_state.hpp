@@ -61,6 +61,9 @@ protected:
     take_guard(other);
   }
 
+  /// Whether cancel_all() has ended a wait whose handler has yet to begin.
+  [[nodiscard]] bool is_all_cancelled() noexcept;
+
   /// To be called after the deadline was brought forward.
   void hasten() noexcept;
 

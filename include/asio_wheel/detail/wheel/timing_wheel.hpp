@@ -155,11 +155,19 @@ public:
   /// last.
   [[nodiscard]] wheel_walk begin_walk() const noexcept { return {never_slot() + 2, 0}; }
 
-  /// A walk through the slot behind next_tick(). Requires that is_next_coarse().
-  [[nodiscard]] wheel_walk begin_walk_of_next() const noexcept;
+  // Where to look for the earliest entry that is not due: level 0 knows its tick; of a coarser
+  // level the first slot has to be gone through, if it begins before what is known so far. It may
+  // hold entries before those of a finer level while it is handed down. The overflow is one level
+  // more.
 
-  /// Whether next_tick() is the first tick of a slot that spans many.
-  [[nodiscard]] bool is_next_coarse() const noexcept;
+  [[nodiscard]] unsigned levels() const noexcept { return levels_; }
+
+  /// The first tick that entries of `level` may have; `never` if it has none. In level 0 one has
+  /// it.
+  [[nodiscard]] tick first_tick(unsigned level) const noexcept;
+
+  /// A walk through the first slot of `level`. Requires first_tick(level) != never.
+  [[nodiscard]] wheel_walk begin_walk_of_first(unsigned level) const noexcept;
 
   /// Puts the next entries of the walk into `found`, which must have room for a chunk of them, and
   /// prefetches them. Returns how many; 0 also if it passed empty slots only. One walk at a time.
