@@ -189,6 +189,20 @@ std::string pending_waits::are_pending(std::size_t n) const
   return n == expected ? std::string{} : fmt::format("pending() is {} instead of {}", n, expected);
 }
 
+std::string pending_waits::next_is(std::optional<time_point> next) const
+{
+  if (at_present_) return {};
+  std::uint64_t first = time_line::never;
+  for (const auto& w : live_) {
+    // The wheel looks at a watchdog when it has filed it for, whatever its deadline is by now.
+    if (w->watchdog >= 0) return {};
+    first = std::min(first, w->tick);
+  }
+  const std::uint64_t said = next ? line_.floor(*next) : time_line::never;
+  return said == first ? std::string{}
+                       : fmt::format("next_expiry() is {} instead of {}", said, first);
+}
+
 std::string pending_waits::overlooked(bool everywhere) const
 {
   for (const auto& w : live_) {

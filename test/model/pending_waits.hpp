@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -123,6 +124,9 @@ public:
   /// Called when no handler is ready, in the other context either if `everywhere`. Says which waits
   /// should have ended by now.
   [[nodiscard]] std::string overlooked(bool everywhere) const;
+
+  /// Returns an error if this is not what next_expiry() says when nothing is overlooked.
+  [[nodiscard]] std::string next_is(std::optional<time_point> next) const;
 
   [[nodiscard]] const time_line& line() const { return line_; }
   [[nodiscard]] const std::vector<std::shared_ptr<wait>>& live() const { return live_; }

@@ -149,7 +149,9 @@ void service_run::settle_everywhere()
       again = true;
     }
   }
+  waits_->now_is(wheel_.now());
   report(waits_->overlooked(true));
+  report(waits_->next_is(wheel_.next_expiry()));
   expect_operations_delivered(true);
 }
 

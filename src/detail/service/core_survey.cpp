@@ -221,8 +221,10 @@ private:
     }
   }
   for (home* h = homes_.latest(); h; h = h->older()) first = std::min(first, earliest_tick(*h));
-  if (first == never) return std::nullopt;
-  return clock_.time_of(first);
+  // The last deadlines of all round up to a time that never comes.
+  const time_point at = clock_.time_of(first);
+  if (at == time_point::max()) return std::nullopt;
+  return at;
 }
 
 }  // namespace asio_wheel::detail

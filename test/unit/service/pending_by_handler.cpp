@@ -282,6 +282,9 @@ BOOST_AUTO_TEST_CASE(of_an_idle_wheel_is_nothing)
   BOOST_TEST(!c.wheel.next_expiry());
   c.wheel.async_wait(wheel_timer_service::duration::max(), shop::order_paid{});
   BOOST_TEST(!c.wheel.next_expiry());
+  // Rounded up to a tick, it never comes either.
+  c.wheel.async_wait(time_point::max() - 1ns, shop::order_paid{});
+  BOOST_TEST(!c.wheel.next_expiry());
 }
 
 BOOST_AUTO_TEST_CASE(is_exact_however_far_away)
