@@ -55,7 +55,11 @@ settle() {
   slow='promise\.(punctual|quiet|fair|no_hostages)|spin_lock'
   case $1 in
     arm64) prefix=aarch64-linux-gnu processor=aarch64 ;;
-    i386) prefix=i686-linux-gnu processor=i386 ;;
+    i386)
+      prefix=i686-linux-gnu processor=i386
+      # In qemu-i386 a program with glibc's shared libraries hangs as it starts its first thread.
+      options=(-DCMAKE_EXE_LINKER_FLAGS=-static)
+      ;;
     s390x) prefix=s390x-linux-gnu processor=s390x ;;
     windows)
       packages=(g++-mingw-w64-x86-64-posix wine64)
@@ -75,7 +79,7 @@ settle() {
   esac
   if [[ -n $prefix ]]; then
     packages=("g++-$prefix" qemu-user)
-    options=(-DCMAKE_SYSTEM_NAME=Linux "-DCMAKE_SYSTEM_PROCESSOR=$processor"
+    options+=(-DCMAKE_SYSTEM_NAME=Linux "-DCMAKE_SYSTEM_PROCESSOR=$processor"
       "-DCMAKE_CXX_COMPILER=$prefix-g++"
       "-DCMAKE_CROSSCOMPILING_EMULATOR=qemu-$processor;-L;/usr/$prefix")
   fi
