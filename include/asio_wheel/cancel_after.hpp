@@ -7,7 +7,8 @@
 
 namespace asio_wheel {
 
-/// Cancels an operation that is not complete after `delay`.
+/// Cancels an operation that is not complete after `delay`, as the function of this name in newer
+/// Asio does by a steady_timer of its own.
 ///
 ///     co_await socket.async_read_some(buffer, cancel_after(5s));
 ///     socket.async_read_some(buffer, cancel_after(5s, [](error_code ec, std::size_t n) {}));

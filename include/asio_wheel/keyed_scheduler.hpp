@@ -25,7 +25,8 @@ namespace asio_wheel {
 /// As `times` of keyed_scheduler::run_every: until it is cancelled.
 inline constexpr std::size_t forever = detail::unlimited_times;
 
-/// Runs functions later, once or repeatedly, each under a key by which it can be cancelled.
+/// Runs functions later, once or repeatedly, each under a key by which it can be cancelled, as Go's
+/// timing wheels do (ouqiang/timewheel and its kin).
 ///
 /// A key is **live** while a run of its task is still to come. A second task under a live key is
 /// refused. As the last or only run begins the key is free, so that the function may schedule its

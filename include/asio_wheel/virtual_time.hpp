@@ -86,9 +86,10 @@ public:
     bool idle = false;        ///< nothing is left to wait for; otherwise the limit came first
   };
 
-  /// Jumps from deadline to deadline, and completes what is due at each, until nothing is pending
-  /// that has a deadline, or until the next one is further than `limit` from where it began. In the
-  /// first case the clock stands where the last wait was due, in the second at the limit.
+  /// Jumps from deadline to deadline, as tokio's paused clock does by itself, and completes what is
+  /// due at each, until nothing is pending that has a deadline, or until the next one is further
+  /// than `limit` from where it began. In the first case the clock stands where the last wait was
+  /// due, in the second at the limit.
   ///
   ///     const auto passage = time.advance_until_idle(24h);
   ///     assert(passage.idle && passage.expired == 5);

@@ -28,7 +28,8 @@ namespace detail {
 [[nodiscard]] wheel_core& core_of(const wheel_timer_service& wheel) noexcept;
 }  // namespace detail
 
-/// A timing wheel in an execution context.
+/// A timing wheel, hashed and hierarchical (Varghese and Lauck, SOSP 1987), in an execution
+/// context.
 ///
 /// One `steady_timer` on a strand drives all the waits of the context, and their handlers are
 /// dispatched from functions posted to the context's executor, in batches: there is no thread of

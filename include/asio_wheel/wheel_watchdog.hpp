@@ -16,7 +16,8 @@
 namespace asio_wheel {
 
 /// Expires when nothing has touched it for `timeout`: the deadline of a connection, a session or
-/// a lease that lives for as long as it is used.
+/// a lease that lives for as long as it is used (Netty's IdleStateHandler, Redisson's lock
+/// watchdog).
 ///
 /// A touch is a reading of the wheel's clock and a relaxed store, with no lock, no list and no
 /// allocation behind it, so that there may be one for every message. The wheel looks at the time of
@@ -24,9 +25,10 @@ namespace asio_wheel {
 /// as long as there is left. Counting begins with the construction.
 ///
 ///     wheel_watchdog idle(socket.get_executor(), 30s);
-///     idle.async_expired([&](error_code ec) { if (!ec) socket.close(); });
-///     // after each read:
-///     idle.touch();
+///     for (;;) {
+///       co_await socket.async_read_some(buffer, idle.guard());  // timed_out after 30 s of silence
+///       idle.touch();
+///     }
 ///
 /// Thread safety: a distinct object is safe, and so is a shared one, other than for construction,
 /// assignment and destruction.
