@@ -58,6 +58,20 @@ BOOST_AUTO_TEST_CASE(an_idle_wheel_is_no_work)
   BOOST_TEST(c.context.stopped());
 }
 
+BOOST_AUTO_TEST_CASE(an_object_that_nobody_waits_on_is_no_work_however_it_changes)
+{
+  context_with_wheel c;
+  wheel_watchdog watchdog(c.context, 2h);
+  wheel_watchdog under_pressure(c.context, idle_window{1h, 2h});
+  asio::post(c.context, [&] {
+    watchdog.set_timeout(1h);
+    c.wheel.set_pressure(1);
+  });
+  c.context.run_for(support::patience);
+  BOOST_TEST(c.context.stopped());
+  BOOST_TEST(c.wheel.stats().wakeups == 0U);
+}
+
 BOOST_AUTO_TEST_CASE(a_deferred_wait_is_no_work_until_launched)
 {
   context_with_wheel c;

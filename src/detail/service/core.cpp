@@ -33,7 +33,8 @@ wheel_core::wheel_core(asio::execution_context& context, const asio::any_io_exec
     clock_(options_.clock, options_.tick),
     homes_(*this, options_, clock_),
     driver_(
-      native_, context, clock_, [this] { return pass(); }, [this] { deliver_found(); })
+      native_, context, clock_, [this] { return pass(); },
+      [this](tick when) { return needs_wake_up(when); }, [this] { deliver_found(); })
 {}
 
 wheel_core::~wheel_core() = default;
@@ -138,6 +139,16 @@ wheel_core::outlook wheel_core::advance_shards(tick now) noexcept
     all.next = std::min(all.next, next);
   }
   return all;
+}
+
+/// Whether a wait is known to be filed that needs a wake-up at `when` or before.
+bool wheel_core::needs_wake_up(tick when) const noexcept
+{
+  for (home* h = homes_.latest(); h; h = h->older()) {
+    const tick next = h->next_tick();
+    if (next != shard::unknown && next <= when) return true;
+  }
+  return false;
 }
 
 /// Moves all wheels to the present. Returns the next tick to wake up for; nothing if no wait is

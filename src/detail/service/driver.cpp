@@ -10,9 +10,11 @@
 namespace asio_wheel::detail {
 
 driver::driver(const native_executor& native, asio::execution_context& context,
-               const wheel_clock& clock, pass_function pass, std::function<void()> behind)
+               const wheel_clock& clock, pass_function pass, std::function<bool(tick)> needs,
+               std::function<void()> behind)
   : clock_(clock),
     make_pass_(std::move(pass)),
+    needs_(std::move(needs)),
     inner_{native, context, std::move(behind)},
     strand_(std::make_unique<strand>(inner_executor(inner_))),
     timer_(std::make_unique<timer>(*strand_))
@@ -40,7 +42,7 @@ void driver::insist() noexcept
 
 void driver::forget(tick unneeded) noexcept
 {
-  if (unneeded > wake_.load(std::memory_order_relaxed)) return;
+  if (unneeded > wake_.load(std::memory_order_seq_cst)) return;
   try {
     request_pass();
   } catch (...) {
@@ -74,8 +76,10 @@ void driver::wake_earlier(tick when) noexcept
     wake_ = when;
     if (when < armed_) arm(when);
   } catch (...) {
-    insist();  // which has memory of its own
+    return insist();  // which has memory of its own
   }
+  // The wait may have ended before the timer was set for it. Then nobody tells the driver any more.
+  if (!needs_(when)) insist();
 }
 
 void driver::pass()

@@ -30,12 +30,14 @@ tick lazy_state::bring_forward() noexcept
 {
   // This object may be gone when the section ends, and so may the waits.
   const intrusive_ptr<operation_guard> g(guard_.load(std::memory_order_acquire));
-  tick when;
+  tick when = no_tick;
   {
     const section s(*this);
     s.at().settle();
-    when = present_tick();
-    waits().for_each([&](timer_wait_op& op) { s.at().hasten(op, when); });
+    if (!waits().empty()) {
+      when = present_tick();
+      waits().for_each([&](timer_wait_op& op) { s.at().hasten(op, when); });
+    }
   }
   return g ? std::min(when, g->hasten()) : when;
 }

@@ -46,6 +46,15 @@ wait_outcome operation_guard::expire(time_point) noexcept
   return wait_outcome::expired;
 }
 
+/// Files its wait. Returns a tick to wake up at, or no_tick. Throws std::bad_alloc.
+tick operation_guard::file(section& s)
+{
+  const tick when = look_ahead();
+  const bool filed = core_->file(s, *this, when);
+  set_filed();
+  return filed ? when : no_tick;
+}
+
 /// Its wait was filed.
 void operation_guard::set_filed() noexcept
 {
@@ -59,17 +68,15 @@ tick operation_guard::add(section& s, guarded_wait& deadline) noexcept
   if (add_next(deadline)) return no_tick;
   // Without a context or an owner, the operation goes on unguarded.
   if (home_.is_closed() || closed_) return no_tick;
-  shard::guard(deadline, guarded_);
-  const tick when = look_ahead();
+  home_.guard(deadline, guarded_);
   if (filed_.load(std::memory_order_relaxed)) {
+    const tick when = look_ahead();
     home_.settle();
     home_.hasten(*this, when);
     return when;
   }
   try {
-    const bool filed = core_->file(s, *this, when);
-    set_filed();
-    return filed ? when : no_tick;
+    return file(s);
   } catch (...) {
     // The operation is under way, and without a deadline it might never end.
     wait_list::erase(deadline);
@@ -104,7 +111,7 @@ bool operation_guard::take_back(guarded_wait& deadline, tick& renewed) noexcept
   }
   renewed = when;
   if (home_.drop_deadline(deadline)) core_->count_ended(1);
-  shard::guard(deadline, guarded_);
+  home_.guard(deadline, guarded_);
   return true;
 }
 
@@ -166,15 +173,43 @@ void operation_guard::do_end(wait_op& base, home& at, wait_outcome outcome, time
     return describe_handler<operation_guard>(at);
   }
   const intrusive_ptr<operation_guard> of_wheel(&self, false);
-  section s(self.home_);
-  self.filed_ = false;
-  while (wait_op* const op = self.guarded_.pop_front()) {
-    switch (outcome) {
-      case wait_outcome::expired: s.file_due(*op); break;
-      case wait_outcome::cancelled: s.abort(*op); break;
-      case wait_outcome::rejected: s.reject(*op); break;
-      default: shard::let_go(*op); break;  // the context is gone
+  tick when = no_tick;
+  {
+    section s(self.home_);
+    self.filed_ = false;
+    if (outcome == wait_outcome::cancelled) {
+      when = self.end_all_cancelled(s);
+    } else {
+      while (wait_op* const op = self.guarded_.pop_front()) {
+        switch (outcome) {
+          case wait_outcome::expired: s.file_due(*op); break;
+          case wait_outcome::rejected: s.refuse(*op); break;
+          default: shard::let_go(*op); break;  // the context is gone
+        }
+      }
     }
+  }
+  self.core_->wake_at(when);
+}
+
+/// Only cancel_all() cancels its wait. What was guarded since goes on, with a new one. Returns a
+/// tick to wake up at, or no_tick.
+tick operation_guard::end_all_cancelled(section& s) noexcept
+{
+  wait_list since;
+  while (wait_op* const op = guarded_.pop_front()) {
+    if (home_.is_all_cancelled(*op))
+      s.abort(*op);
+    else
+      since.push_back(*op);
+  }
+  if (since.empty()) return no_tick;
+  guarded_.splice_back(since);
+  try {
+    return file(s);
+  } catch (...) {
+    while (wait_op* const op = guarded_.pop_front()) s.reject(*op);
+    return no_tick;
   }
 }
 

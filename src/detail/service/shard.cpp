@@ -75,6 +75,11 @@ void shard::reject(wait_op& op) noexcept
 {
   ++rejected_;
   cut_ties(op);
+  refuse(op);
+}
+
+void shard::refuse(wait_op& op) noexcept
+{
   set_state(op, wait_state::rejected);
   ended_.push_back(op);
 }
@@ -153,7 +158,7 @@ std::size_t shard::cancel_all() noexcept
   settle();
   const std::uint64_t n = pending();
   if (n == 0) return 0;
-  all_cancelled_ = stamp_;
+  all_cancelled_ = stamp_++;  // what is guarded from here on is later
   left_of_cancelled_ += n;
   cancelled_ += n;
   wheel_.drain();
@@ -171,7 +176,9 @@ void shard::erase(wait_op& op) noexcept
   if (unneeded == no_tick) return;
   unneeded_.store(std::min(unneeded_.load(std::memory_order_relaxed), unneeded),
                   std::memory_order_relaxed);
-  next_.store(tick{}, std::memory_order_relaxed);  // to be found out by the next pass
+  // Before the driver is told: a thread that sets its timer meanwhile finds that it does not know.
+  if (next_.load(std::memory_order_relaxed) != unknown)
+    next_.store(unknown, std::memory_order_seq_cst);
 }
 
 // expire
@@ -186,7 +193,7 @@ void shard::advance(tick now) noexcept
 
 void shard::look_ahead() noexcept
 {
-  next_.store(wheel_.empty() ? no_tick : wheel_.next_tick(), std::memory_order_relaxed);
+  next_.store(wheel_.empty() ? no_tick : wheel_.next_tick(), std::memory_order_seq_cst);
 }
 
 void shard::rewind(tick now) noexcept

@@ -442,6 +442,24 @@ BOOST_AUTO_TEST_CASE(that_completes_while_it_is_initiated_is_not_lost)
   BOOST_TEST(c.wheel.stats().started == 0U);
 }
 
+BOOST_AUTO_TEST_CASE(that_completes_while_it_is_initiated_does_so_with_its_signature)
+{
+  struct overloaded_handler {
+    std::string* called;
+
+    void operator()(error_code, int) const { *called = "int"; }
+    void operator()(error_code, double) const { *called = "double"; }
+  };
+  context_with_wheel c;
+  std::string called;
+  const auto operation = [](auto handler) { std::move(handler)(error_code(), 2.5); };
+  auto token = cancel_after(c.wheel, 1h, overloaded_handler{&called});
+  asio::async_initiate<decltype(token), void(error_code, int), void(error_code, double)>(operation,
+                                                                                         token);
+  support::run_to_end(c.context);
+  BOOST_TEST(called == "double");
+}
+
 BOOST_AUTO_TEST_CASE(that_cannot_be_initiated_leaves_nothing)
 {
   context_with_wheel c;

@@ -299,6 +299,23 @@ BOOST_AUTO_TEST_CASE(is_cancelled_with_everything_else)
   BOOST_TEST(c.wheel.pending() == 0U);
 }
 
+BOOST_AUTO_TEST_CASE(is_not_cancelled_with_what_started_before_it)
+{
+  guarded_operations c;
+  manual_operation later(c.context.get_executor());
+  support::result of_later;
+  c.operation.async_run(c.dog.guard(c.result.recorder()));
+  BOOST_TEST(c.wheel.cancel_all() == 1U);
+  later.async_run(c.dog.guard(of_later.recorder()));
+  c.run_ready();
+  BOOST_TEST(c.result.failed(asio::error::operation_aborted));
+  BOOST_TEST(of_later.pending());
+  BOOST_TEST(c.wheel.pending() == 1U);
+  c.time.advance(100ms);
+  BOOST_TEST(of_later.failed(asio::error::timed_out));
+  BOOST_TEST(c.wheel.pending() == 0U);
+}
+
 BOOST_AUTO_TEST_CASE(is_refused_with_too_many_pending)
 {
   wheel_options options;
@@ -311,6 +328,7 @@ BOOST_AUTO_TEST_CASE(is_refused_with_too_many_pending)
   operation.async_run(dog.guard(result.recorder()));
   support::run_until(c.context, [&] { return !result.pending(); });
   BOOST_TEST(result.failed(wheel_errc::too_many_pending));
+  BOOST_TEST(c.wheel.stats().rejected == 1U);
   c.wheel.cancel_all();
   // And what ends leaves its place to others.
   for (int i = 0; i < 3; ++i) {

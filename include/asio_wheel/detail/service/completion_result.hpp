@@ -105,13 +105,16 @@ private:
       return false;
   }();
 
-  /// The index of the first signature that takes such arguments.
+  /// The index of the signature with exactly such arguments, or else the first that takes them.
   template <class... Args>
   static constexpr std::size_t index_of()
   {
+    using given = std::tuple<std::decay_t<Args>...>;
     std::size_t i = 0;
-    const bool found = ((fits<signature_values_t<Signatures>, Args...> || (++i, false)) || ...);
-    return found ? i : sizeof...(Signatures);
+    if (((std::is_same_v<signature_values_t<Signatures>, given> || (++i, false)) || ...)) return i;
+    i = 0;
+    static_cast<void>(((fits<signature_values_t<Signatures>, Args...> || (++i, false)) || ...));
+    return i;
   }
 
   std::variant<std::monostate, signature_values_t<Signatures>...> values_;

@@ -70,6 +70,11 @@ public:
     unfinished_ = true;
     home_.abort(op);
   }
+  void refuse(wait_op& op) noexcept
+  {
+    unfinished_ = true;
+    home_.refuse(op);
+  }
 
   /// Destroys a wait that was not filed. At most one in a section.
   void destroy(wait_op& op) noexcept
@@ -237,6 +242,7 @@ private:
   [[gnu::flatten]] void start(wait_op& op, tick when);
 
   [[nodiscard]] std::optional<tick> pass();
+  [[nodiscard]] bool needs_wake_up(tick when) const noexcept;
   [[nodiscard]] outlook advance_shards(tick now) noexcept;
   [[nodiscard]] outlook catch_up() noexcept;
   [[nodiscard]] bool request_due(std::uint64_t sources) noexcept;

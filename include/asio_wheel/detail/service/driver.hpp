@@ -35,9 +35,10 @@ class driver {
 public:
   using pass_function = std::function<std::optional<tick>()>;
 
-  /// `behind` is called behind each pass, when the strand is free again, in the same thread.
+  /// `needs` says whether a wake-up at a tick is known to be needed; `behind` is called behind each
+  /// pass, when the strand is free again, in the same thread.
   driver(const native_executor& native, asio::execution_context& context, const wheel_clock& clock,
-         pass_function pass, std::function<void()> behind);
+         pass_function pass, std::function<bool(tick)> needs, std::function<void()> behind);
 
   /// Makes sure of a pass at or before `when`, for a wait that is filed.
   void wake_at(tick when) noexcept
@@ -77,6 +78,7 @@ private:
 
   const wheel_clock& clock_;
   const pass_function make_pass_;
+  const std::function<bool(tick)> needs_;
   inner_resources inner_;
   gate gate_;  ///< to the context, and so to strand and timer
   std::unique_ptr<strand> strand_;

@@ -88,7 +88,7 @@ public:
     if (!filed_.load(std::memory_order_relaxed) ||
         deadline.by_.until < filed_for_.load(std::memory_order_relaxed))
       return false;
-    shard::guard(deadline, guarded_);
+    home_.guard(deadline, guarded_);
     return true;
   }
 
@@ -134,6 +134,8 @@ private:
   static void do_end(wait_op& base, home&, wait_outcome outcome, time_point taken_up);
 
   [[nodiscard]] tick look_ahead() noexcept;
+  [[nodiscard]] tick file(section& s);
+  [[nodiscard]] tick end_all_cancelled(section& s) noexcept;
   void set_filed() noexcept;
   void take_out_if_at_rest() noexcept;
   [[nodiscard]] bool take_out() noexcept;

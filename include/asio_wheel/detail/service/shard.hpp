@@ -55,17 +55,19 @@ public:
   void reject(wait_op& op) noexcept;
 
   /// Puts the deadline of an operation into the list of its guard.
-  static void guard(wait_op& op, wait_list& guarded) noexcept
+  void guard(wait_op& op, wait_list& guarded) noexcept
   {
     set_state(op, wait_state::guarded);
+    op.stamp_ = stamp_ & wait_op::last_stamp;  // for is_all_cancelled()
     guarded.push_back(op);
   }
 
   // What becomes of one that has just left that list: it is filed as due, for pop_ended(); ends as
-  // cancelled; or is no longer guarded by anybody.
+  // cancelled or as refused; or is no longer guarded by anybody.
 
   void file_due(wait_op& op) noexcept;
   void abort(wait_op& op) noexcept;
+  void refuse(wait_op& op) noexcept;
   static void let_go(wait_op& op) noexcept { set_state(op, wait_state::none); }
 
   [[nodiscard]] static bool is_guarded(const wait_op& op) noexcept
@@ -177,9 +179,11 @@ public:
 
   // What there is to wake up for.
 
+  static constexpr tick unknown{};
+
   /// The first tick to which advance() may have anything to do; no_tick if no wait is filed that is
-  /// not due. Does not require the lock: a thread that makes it earlier asks for a wake-up
-  /// afterwards.
+  /// not due; `unknown` if a wait was taken out since the latest advance(). Does not require the
+  /// lock: a thread that makes it earlier asks for a wake-up afterwards.
   [[nodiscard]] tick next_tick() const noexcept { return next_.load(std::memory_order_seq_cst); }
 
   /// What there is to wake up for no more: a tick; tick 0 if nothing is left; no_tick if there is

@@ -1,0 +1,67 @@
+// When the driver sets its timer, and when it does not.
+#include <asio_wheel/detail/service/driver.hpp>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <optional>
+
+namespace asio = boost::asio;
+using namespace asio_wheel::detail;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// A driver in a context, whose passes find nothing.
+struct driver_alone {
+  [[nodiscard]] tick in(std::chrono::nanoseconds d) const
+  {
+    return clock.tick_ceil(clock.now() + d);
+  }
+
+  asio::io_context context;
+  wheel_clock clock{asio_wheel::clock_source::precise, 1ms};
+  int passes = 0;
+  bool is_needed = false;
+  native_executor native{context.get_executor()};
+  driver subject{native,
+                 context,
+                 clock,
+                 [this]() -> std::optional<tick> {
+                   ++passes;
+                   return std::nullopt;
+                 },
+                 [this](tick) { return is_needed; },
+                 [] {}};
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(driver_alone_in_a_context)
+
+BOOST_AUTO_TEST_CASE(sleeps_until_a_wake_up_that_is_needed)
+{
+  driver_alone d;
+  d.is_needed = true;
+  const auto begin = d.clock.now();
+  asio::post(d.context, [&] { d.subject.wake_at(d.in(3ms)); });
+  d.context.run();
+  BOOST_TEST((d.clock.now() - begin >= 3ms));
+  BOOST_TEST(d.passes == 1);
+  BOOST_TEST(d.subject.wakeups() == 1U);
+}
+
+// Between filing a wait and asking for a wake-up a thread may lose its processor; and the wait may
+// have ended, and a pass have found nothing, when it goes on.
+BOOST_AUTO_TEST_CASE(does_not_sleep_for_a_wait_that_has_ended_meanwhile)
+{
+  driver_alone d;
+  asio::post(d.context, [&] { d.subject.wake_at(d.in(1h)); });
+  d.context.run_for(20s);
+  BOOST_TEST(d.context.stopped());
+  BOOST_TEST(d.passes == 1);
+  BOOST_TEST(d.subject.wakeups() == 0U);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
