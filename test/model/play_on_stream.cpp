@@ -55,6 +55,7 @@ private:
     bool pending = false;
     bool may_succeed = false;
     bool may_be_aborted = false;
+    bool is_cancelled = false;  ///< by cancel_all(): it ends when handlers run
     time_point started{};
     time_point deadline{};
     std::uint64_t then = 0;  ///< what its handler does
@@ -78,7 +79,7 @@ private:
         return dog_.touch();
       case 10: return set_pressure(o);
       case 11: return cancel();
-      case 12: return look();
+      case 12: return o.take(1) == 0 ? look() : cancel_all();
       case 13: return run_ready();
       default: return advance(o);
     }
@@ -88,6 +89,7 @@ private:
   void perform_inside(operands o, void (stream_run::*again)(operands))
   {
     if (o.take(1) == 1) look();
+    if (o.take(3) == 1) cancel_all();
     if (o.take(1) == 1) set_expiry(o);
     if (o.take(1) == 1) (this->*again)(o);
   }
@@ -208,6 +210,17 @@ private:
     stream_.cancel();
   }
 
+  void cancel_all()
+  {
+    tell("cancel all");
+    for (operation* op : {&read_, &write_, &guarded_}) {
+      if (op != &guarded_ && op->deadline == time_point::max()) continue;
+      op->may_be_aborted = true;
+      op->is_cancelled = op->pending;
+    }
+    wheel.cancel_all();
+  }
+
   void look()
   {
     tell("look");
@@ -249,6 +262,8 @@ private:
   void compare()
   {
     run_ready();
+    for (const operation* op : {&read_, &write_, &guarded_})
+      expect(!op->pending || !op->is_cancelled, "cancel_all()");
     const bool of_stream = (read_.pending && read_.deadline != time_point::max()) ||
                            (write_.pending && write_.deadline != time_point::max());
     expect(wheel.pending() == std::size_t{of_stream} + std::size_t{guarded_.pending}, "pending()");

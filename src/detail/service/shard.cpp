@@ -156,9 +156,9 @@ void shard::end_as_cancelled(wait_op& op) noexcept
 std::size_t shard::cancel_all() noexcept
 {
   settle();
+  all_cancelled_ = stamp_++;  // what is guarded from here on is later
   const std::uint64_t n = pending();
   if (n == 0) return 0;
-  all_cancelled_ = stamp_++;  // what is guarded from here on is later
   left_of_cancelled_ += n;
   cancelled_ += n;
   wheel_.drain();
