@@ -59,6 +59,7 @@ settle() {
       prefix=i686-linux-gnu processor=i386
       # In qemu-i386 a program with glibc's shared libraries hangs as it starts its first thread.
       options=(-DCMAKE_EXE_LINKER_FLAGS=-static)
+      slow+='|service[.]memory' # would measure what this qemu takes for itself
       ;;
     s390x) prefix=s390x-linux-gnu processor=s390x ;;
     windows)
