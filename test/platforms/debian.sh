@@ -14,7 +14,8 @@ own, and ends with it. Needs root; about 3 GiB of disk; the debootstrap and what
 for the next time.
 
   --clang             with that Debian's clang++, not its g++
-  --asio=standalone   with its libasio-dev, not its Boost
+  --asio=standalone   with its libasio-dev, not its Boost; with g++, because Clang does not take the tests'
+                      "namespace asio = boost::asio" where that is ::asio
   --targets="..."     builds only these; default: the tests of wheel, service and roof, promises,
                       parity, and on Boost those of tokens, Boost's libraries, Beast
                       and TLS
@@ -55,6 +56,7 @@ for argument in "$@"; do
     *) suite=$argument ;;
   esac
 done
+[[ $compiler$asio != clang++standalone ]] || fail 'the tests need g++ on the standalone Asio'
 [[ $suite =~ ^[a-z]+$ ]] || { usage >&2; fail 'which suite?'; }
 
 # impossible <why>: ends, with success if that is no fault here.
