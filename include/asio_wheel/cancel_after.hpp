@@ -44,11 +44,10 @@ namespace asio_wheel {
 /// Thread safety: as the operation. Its completion, its deadline and a cancellation by the slot
 ///   may meet on different threads.
 /// Exceptions: what the operation's initiation and use_wheel() throw; std::bad_alloc;
-/// std::logic_error if no wheel
-///   is given and neither the operation nor its handler has an executor to find one by. On older
-///   Asio, up to Boost 1.81 at least, bind_executor, as_tuple and the like hide the executor if
-///   they are *outside* of the deadline, but not inside, as in `cancel_after(5s, as_tuple(token))`.
-///   The operation is not started then.
+///   std::logic_error if no wheel is given and neither the operation nor its handler has an
+///   executor to find one by. On older Asio, up to Boost 1.81 at least, bind_executor, as_tuple and
+///   the like hide the executor if they are *outside* of the deadline, but not inside, as in
+///   `cancel_after(5s, as_tuple(token))`. The operation is not started then.
 inline constexpr detail::deadline_adapter<detail::duration, detail::deadline_report::aborted>
   cancel_after{};
 

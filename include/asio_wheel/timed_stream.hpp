@@ -117,8 +117,9 @@ public:
   }
 
   /// Lets the operations that start from now on end in `delay`, all of them together. Zero or less
-  /// is at once; duration::max() is never. Exceptions: std::bad_alloc, the first time; what
-  /// use_wheel() throws.
+  /// is at once; duration::max() is never.
+  ///
+  /// Exceptions: std::bad_alloc, the first time; what use_wheel() throws.
   void expires_after(duration delay) { deadlines_.set_expiry(from_now(delay)); }
 
   /// The same at a point in time. One that has passed: at once.

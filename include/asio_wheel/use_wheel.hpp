@@ -21,8 +21,7 @@ public:
   {
     return "make_wheel: this context has a wheel already. It was made by an earlier make_wheel(), "
            "or, with default options, by the first timer, deadline or use_wheel() on the context. "
-           "Call "
-           "make_wheel() before all of these, or use_wheel() for the wheel that is there.";
+           "Call make_wheel() before all of these, or use_wheel() for the wheel that is there.";
   }
 };
 }  // namespace detail

@@ -128,7 +128,7 @@ private:
     void operator()(Self& self)
     {
       self.reset_cancellation_state(asio::enable_total_cancellation());
-      began_ = schedule_->begin();
+      began_ = schedule_->present();
       wait(self);
     }
 

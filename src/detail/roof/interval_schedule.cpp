@@ -56,13 +56,13 @@ void interval_schedule::turn_out_since(epoch began) noexcept
   if (epoch_ != began) set_next(next_);
 }
 
-auto interval_schedule::begin() const noexcept -> beginning
+auto interval_schedule::present() const noexcept -> beginning
 {
   const std::lock_guard lock(mutex_);
-  return now();
+  return present_in_lock();
 }
 
-auto interval_schedule::now() const noexcept -> beginning
+auto interval_schedule::present_in_lock() const noexcept -> beginning
 {
   return {epoch_, core_->cancel_alls()};
 }
@@ -89,7 +89,7 @@ std::optional<time_point> interval_schedule::take(error_code& ec, beginning& beg
     return taken_;
   }
   if (began.at < taken_until_) return taken_;
-  began = this->now();
+  began = present_in_lock();
   return std::nullopt;
 }
 

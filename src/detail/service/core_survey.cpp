@@ -108,36 +108,43 @@ private:
   return news;
 }
 
+/// Goes through the first slot of a level, and notes what is earlier than `earliest`. Whether the
+/// wheel stayed as it was meanwhile, so that nothing has gone to where others have looked before.
+[[gnu::cold]] bool look_through(home& h, std::unique_lock<home>& lock, unsigned level,
+                                tick& earliest) noexcept
+{
+  const timing_wheel& wheel = h.wheel();
+  const tick now = wheel.now();
+  const tick first = wheel.first_tick(level);
+  std::array<wheel_entry*, at_a_time> found;
+  for (wheel_walk way = wheel.begin_walk_of_first(level); !way.has_ended();) {
+    const std::size_t n = h.walk(way, found);
+    for (std::size_t i = 0; i < n; ++i) earliest = std::min(earliest, found[i]->due());
+    lock.unlock();
+    std::this_thread::yield();
+    lock.lock();
+    h.settle();
+    if (wheel.now() != now || wheel.first_tick(level) != first) return false;
+  }
+  return true;
+}
+
 /// The earliest tick of what is in the wheel of a shard. `never` if nothing is, or it never
 /// expires.
 [[gnu::cold]] tick earliest_tick(home& h) noexcept
 {
-  std::array<wheel_entry*, at_a_time> found;
   std::unique_lock lock(h);
   h.settle();
   const timing_wheel& wheel = h.wheel();
   tick earliest = never;
+  // If the wheel keeps moving on, a tick that one of the waits has will do.
   bool moved = true;
-  // If the wheel moves on meanwhile, waits may have gone to where this has looked already. Should
-  // that never end, a tick that one of them has will do.
   for (int attempts = 0; moved && attempts < 10; ++attempts) {
     if (h.has_due()) return h.first_due().due;
     moved = false;
-    const tick now = wheel.now();
     earliest = wheel.first_tick(0);
     for (unsigned level = 1; level <= wheel.levels() && !moved; ++level) {
-      const tick first = wheel.first_tick(level);
-      if (first >= earliest) continue;
-      wheel_walk way = wheel.begin_walk_of_first(level);
-      while (!way.has_ended() && !moved) {
-        const std::size_t n = h.walk(way, found);
-        for (std::size_t i = 0; i < n; ++i) earliest = std::min(earliest, found[i]->due());
-        lock.unlock();
-        std::this_thread::yield();
-        lock.lock();
-        h.settle();
-        moved = wheel.now() != now || wheel.first_tick(level) != first;
-      }
+      if (wheel.first_tick(level) < earliest) moved = !look_through(h, lock, level, earliest);
     }
   }
   return earliest;

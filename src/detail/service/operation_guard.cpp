@@ -46,13 +46,19 @@ wait_outcome operation_guard::expire(time_point) noexcept
   return wait_outcome::expired;
 }
 
-/// Files its wait. Returns a tick to wake up at, or no_tick. Throws std::bad_alloc.
-tick operation_guard::file(section& s)
+/// Files its wait. Returns a tick to wake up at, or no_tick.
+tick operation_guard::file(section& s) noexcept
 {
   const tick when = look_ahead();
-  const bool filed = core_->file(s, *this, when);
-  set_filed();
-  return filed ? when : no_tick;
+  try {
+    const bool filed = core_->file(s, *this, when);
+    set_filed();
+    return filed ? when : no_tick;
+  } catch (...) {
+    // The operations are under way, and without a deadline they might never end.
+    while (wait_op* const op = guarded_.pop_front()) s.reject(*op);
+    return no_tick;
+  }
 }
 
 /// Its wait was filed.
@@ -75,14 +81,7 @@ tick operation_guard::add(section& s, guarded_wait& deadline) noexcept
     home_.hasten(*this, when);
     return when;
   }
-  try {
-    return file(s);
-  } catch (...) {
-    // The operation is under way, and without a deadline it might never end.
-    wait_list::erase(deadline);
-    s.reject(deadline);
-    return no_tick;
-  }
+  return file(s);
 }
 
 bool operation_guard::take_back(guarded_wait& deadline, tick& renewed) noexcept
@@ -173,44 +172,31 @@ void operation_guard::do_end(wait_op& base, home& at, wait_outcome outcome, time
     return describe_handler<operation_guard>(at);
   }
   const intrusive_ptr<operation_guard> of_wheel(&self, false);
-  tick when = no_tick;
-  {
-    section s(self.home_);
-    self.filed_ = false;
-    if (outcome == wait_outcome::cancelled) {
-      when = self.end_all_cancelled(s);
-    } else {
-      while (wait_op* const op = self.guarded_.pop_front()) {
-        switch (outcome) {
-          case wait_outcome::expired: s.file_due(*op); break;
-          case wait_outcome::rejected: s.refuse(*op); break;
-          default: shard::let_go(*op); break;  // the context is gone
-        }
-      }
-    }
-  }
-  self.core_->wake_at(when);
+  self.core_->wake_at(self.end_guarded(outcome));
 }
 
-/// Only cancel_all() cancels its wait. What was guarded since goes on, with a new one. Returns a
-/// tick to wake up at, or no_tick.
-tick operation_guard::end_all_cancelled(section& s) noexcept
+/// Its wait has ended: so do the operations. Returns a tick to wake up at, or no_tick.
+tick operation_guard::end_guarded(wait_outcome outcome) noexcept
 {
+  section s(home_);
+  filed_ = false;
   wait_list since;
   while (wait_op* const op = guarded_.pop_front()) {
-    if (home_.is_all_cancelled(*op))
-      s.abort(*op);
-    else
-      since.push_back(*op);
+    switch (outcome) {
+      case wait_outcome::expired: s.file_due(*op); break;
+      case wait_outcome::rejected: s.refuse(*op); break;
+      case wait_outcome::cancelled:  // by cancel_all(): what was guarded since goes on
+        if (home_.is_all_cancelled(*op))
+          s.abort(*op);
+        else
+          since.push_back(*op);
+        break;
+      default: shard::let_go(*op); break;  // the context is gone
+    }
   }
   if (since.empty()) return no_tick;
   guarded_.splice_back(since);
-  try {
-    return file(s);
-  } catch (...) {
-    while (wait_op* const op = guarded_.pop_front()) s.reject(*op);
-    return no_tick;
-  }
+  return file(s);
 }
 
 }  // namespace asio_wheel::detail

@@ -47,10 +47,10 @@ public:
   /// Ends all async_ticks, also those that start later.
   void close() noexcept;
 
-  /// Begins a wait.
-  [[nodiscard]] beginning begin() const noexcept;
+  /// That of a wait which begins now.
+  [[nodiscard]] beginning present() const noexcept;
 
-  /// Waits for the next tick. `began` comes from begin() or take(); hand it to take() afterwards.
+  /// Waits for the next tick. `began` comes from present() or take(); hand it to take() afterwards.
   template <class Handler>
   void wait(Handler& handler, const beginning& began)
   {
@@ -58,13 +58,12 @@ public:
     turn_out_since(began.at);
   }
 
-  /// How an async_tick continues after a wait that began then and ended with `ec`: it
-  /// completes with `ec` and the returned tick or, if nothing is returned, waits again with the new
-  /// `began`.
+  /// How an async_tick continues after a wait that began then and ended with `ec`: it completes
+  /// with `ec` and the returned tick or, if nothing is returned, waits again with the new `began`.
   [[nodiscard]] std::optional<time_point> take(error_code& ec, beginning& began);
 
 private:
-  [[nodiscard]] beginning now() const noexcept;
+  [[nodiscard]] beginning present_in_lock() const noexcept;
   void set_next(time_point t) noexcept;
   void turn_out_since(epoch began) noexcept;
 

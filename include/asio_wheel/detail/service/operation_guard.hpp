@@ -134,8 +134,8 @@ private:
   static void do_end(wait_op& base, home&, wait_outcome outcome, time_point taken_up);
 
   [[nodiscard]] tick look_ahead() noexcept;
-  [[nodiscard]] tick file(section& s);
-  [[nodiscard]] tick end_all_cancelled(section& s) noexcept;
+  [[nodiscard]] tick file(section& s) noexcept;
+  [[nodiscard]] tick end_guarded(wait_outcome outcome) noexcept;
   void set_filed() noexcept;
   void take_out_if_at_rest() noexcept;
   [[nodiscard]] bool take_out() noexcept;
