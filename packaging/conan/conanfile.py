@@ -1,4 +1,5 @@
-# The recipe, for Conan 2: conan create packaging/conan. It packages the sources that it lies in.
+# The recipe, for Conan 2: conan create packaging/conan -s compiler.cppstd=20. It packages the sources
+# that it lies in.
 import os
 
 from conan import ConanFile
