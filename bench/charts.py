@@ -195,14 +195,17 @@ def main():
     args = p.parse_args()
     data = report.load(args.results)
     folder = pathlib.Path(args.out)
-    folder.mkdir(parents=True, exist_ok=True)
-    for chart in CHARTS:
-        drawing = draw(chart, data)
-        if drawing is None:
-            print(f"{chart.file}: nothing measured")
-        else:
-            (folder / f"{chart.file}.svg").write_text(drawing)
-            print(folder / f"{chart.file}.svg")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for chart in CHARTS:
+            drawing = draw(chart, data)
+            if drawing is None:
+                print(f"{chart.file}: nothing measured")
+            else:
+                (folder / f"{chart.file}.svg").write_text(drawing)
+                print(folder / f"{chart.file}.svg")
+    except OSError as e:
+        sys.exit(f"{e.filename}: {e.strerror}")
 
 
 if __name__ == "__main__":

@@ -104,7 +104,12 @@ inline options parse_options(int argc, char** argv)
   }
   // Random choice of a wait uses 32 random bits.
   if (o.n == 0 || o.n > 1'000'000'000) throw std::invalid_argument("--n must be in 1..1000000000");
+  if (o.clock != "precise" && o.clock != "coarse")
+    throw std::invalid_argument(
+      fmt::format("--clock must be precise or coarse, not '{}'", o.clock));
   if (o.per_turn == 0) throw std::invalid_argument("--per-turn must be at least 1");
+  if (o.steps == 0) throw std::invalid_argument("--steps must be at least 1");
+  if (!(o.measure_seconds > 0)) throw std::invalid_argument("--seconds must be more than 0");
   return o;
 }
 

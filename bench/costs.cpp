@@ -384,7 +384,7 @@ int main(int argc, char** argv)
   add("shards", s.shards, "of the wheel; 0: as many as processors");
   try {
     po::variables_map given;
-    po::store(po::parse_command_line(argc, argv, options), given);
+    po::store(po::command_line_parser(argc, argv).options(options).positional({}).run(), given);
     po::notify(given);
     if (given.contains("help")) {
       std::cout << options;

@@ -13,9 +13,13 @@ import json
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+
+sys.dont_write_bytecode = True  # leave no __pycache__ among the sources
+import report  # noqa: E402
 
 # what the table says, act, options, how often under callgrind, how often under strace, what the wheel is to cost at most
 ROWS = [
@@ -76,6 +80,9 @@ def main():
     rows = [row for row in ROWS if args.act in (None, row[1])]
     if not rows:
         sys.exit(f"costs.py: there is no act {args.act}")
+    if args.json and not report.is_writable(pathlib.Path(args.json)):  # said now, not when there are figures
+        sys.exit(f"costs.py: {args.json} cannot be written")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends the program that runs, as Ctrl-C does
     print("| per | instructions: steady_timer | wheel | wanted | system calls: steady_timer | wheel |\n|---|---|---|---|---|---|")
     results = []
     for text, act, options, counted, called, wanted in rows:

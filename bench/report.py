@@ -6,6 +6,7 @@
 """
 
 import json
+import os
 import pathlib
 import statistics
 import sys
@@ -145,21 +146,33 @@ def markdown(data):
     return f"{provenance(data)}.\n\n{marked_down(rows)}"
 
 
+def is_writable(file):
+    return not file.is_dir() and os.access(file if file.exists() else file.absolute().parent, os.W_OK)
+
+
 def load(name):
     """What run.py wrote to a file; ends the program if there is no such thing."""
     try:
-        return json.loads(pathlib.Path(name).read_text())
+        data = json.loads(pathlib.Path(name).read_text())
+        provenance(data), Results(data)
+        return data
     except OSError as e:
         sys.exit(f"{name}: {e.strerror}")
     except ValueError as e:
         sys.exit(f"{name} was not written by run.py: {e}")
+    except (KeyError, TypeError):
+        sys.exit(f"{name} was not written by run.py")
 
 
 def main():
     files = [a for a in sys.argv[1:] if not a.startswith("-")]
-    if len(files) != 1:
+    options = {a for a in sys.argv[1:] if a.startswith("-")}
+    if options & {"-h", "--help"}:
+        print(__doc__)
+        return
+    if len(files) != 1 or options - {"--markdown"}:
         sys.exit(__doc__)
-    show = markdown if "--markdown" in sys.argv else text
+    show = markdown if options else text
     print(show(load(files[0])))
 
 

@@ -13,6 +13,7 @@
 //   valgrind --tool=callgrind --callgrind-out-file=/dev/null rpc_deadlines --timer or --calls 2000
 //   valgrind --tool=callgrind --callgrind-out-file=/dev/null rpc_deadlines --timer or --calls 12000
 #include "../examples/common/command_line.hpp"
+#include "../examples/common/process.hpp"
 #include "../examples/rpc/client.hpp"
 #include "../examples/rpc/timers.hpp"
 
@@ -23,9 +24,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
-#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -132,6 +131,7 @@ void run(const settings& s)
   const auto timed = timed_calls.find(s.timer);
   if (timed == timed_calls.end()) throw po::error("--timer " + s.timer + ": there is none such");
 
+  common::need_open_files(2 * s.connections);
   asio::io_context context(1);
   asio_wheel::make_wheel(context);
   rpc::side_notes notes;
@@ -157,18 +157,18 @@ void run(const settings& s)
 constexpr std::string_view intro =
   R"(Usage: rpc_deadlines [option...]
 
-Calls an echo server within the same process again and again, with a deadline on each call, and
-prints the CPU time of a call, which is mostly the kernel's. The head of rpc_deadlines.cpp tells how
-to count instructions.
+Calls an echo server within the same process again and again, with a deadline on
+each call, and prints the CPU time of a call, which is mostly the kernel's. The
+head of rpc_deadlines.cpp tells how to count instructions.
 )";
 
 }  // namespace
 
 int main(int argc, char** argv)
 {
-  try {
+  return common::run_program("rpc_deadlines", [&] {
     settings s;
-    po::options_description options("Options", 100);
+    po::options_description options("Options");
     auto add = options.add_options();
     add("timer", po::value(&s.timer)->default_value(s.timer)->value_name("kind"),
         "what keeps the deadline: none, timeout_after, or, or_as_tuple, rearmed");
@@ -180,8 +180,5 @@ int main(int argc, char** argv)
     const bench::idle_thread second;
     run(s);
     return EXIT_SUCCESS;
-  } catch (const std::exception& e) {
-    fmt::print(stderr, "rpc_deadlines: {}\nrpc_deadlines --help lists the options.\n", e.what());
-    return EXIT_FAILURE;
-  }
+  });
 }

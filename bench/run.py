@@ -17,6 +17,7 @@ import pathlib
 import platform
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -29,17 +30,27 @@ import report  # noqa: E402
 HERE = pathlib.Path(__file__).resolve().parent
 
 
+def rounds(text):
+    if int(text) < 1:
+        raise ValueError
+    return int(text)
+
+
+def numbers(text):
+    return {int(float(n)) for n in text.split(",")}
+
+
 def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--build", default="build/release", help="where the programs were built [%(default)s]")
     p.add_argument("--out", default="bench-results.json", help="the file for the JSON [%(default)s]")
-    p.add_argument("--rounds", type=int, help="how often each measurement is made [5]")
+    p.add_argument("--rounds", type=rounds, help="how often each measurement is made [5]")
     p.add_argument("--quick", action="store_true", help="1e4 and 1e5 waits, 3 rounds, shorter measurements")
     p.add_argument("--targets", action="store_true", help="only what a target, its reference or a chart needs")
     p.add_argument("--suite", choices=list(plan.SUITES), help="only this one")
     p.add_argument("--workload", help="only these, separated by commas")
     p.add_argument("--contender", help="only these, separated by commas")
-    p.add_argument("--n", help="only these numbers of waits, as 1e4,1e5")
+    p.add_argument("--n", type=numbers, help="only these numbers of waits, as 1e4,1e5")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--wheel", default="", help="options for the wheel, as '--tick-us 1000 --shards 4'")
     p.add_argument("--huge-pages", action="store_true", help="the wheel alone: entries in transparent huge pages")
@@ -94,14 +105,13 @@ def chosen(args, programs):
     """[(workload, n, [contenders])]: what will be run."""
     pick = lambda text: set(text.split(",")) if text else None
     workloads, contenders = pick(args.workload), pick(args.contender)
-    sizes = {int(float(n)) for n in args.n.split(",")} if args.n else None
     wanted = needed_by_targets() | needed_by_charts() if args.targets else None
     cells = []
     for w in plan.WORKLOADS:
         if (args.suite and w.suite != args.suite) or (workloads and w.name not in workloads):
             continue
         for n in [*w.sizes, *([plan.E7] if w.large else [])]:
-            if sizes and n not in sizes or args.quick and not sizes and n not in (1, 64, plan.E4, plan.E5):
+            if args.n and n not in args.n or args.quick and not args.n and n not in (1, 64, plan.E4, plan.E5):
                 continue
             names = [c for c, program in w.programs.items()
                      if program in programs and w.name in programs[program][1].get(plan.program_contender(c)[0], [])]
@@ -215,6 +225,9 @@ def main():
         for workload, n, names in cells:
             print(f"{workload.suite} {workload.name} {n}: {' '.join(names)}")
         return
+    if not report.is_writable(pathlib.Path(args.out)):  # said now, not when the first figures are there
+        sys.exit(f"{args.out} cannot be written")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends the program that runs, as Ctrl-C does
     out = {"date": datetime.date.today().isoformat(), "commit": commit(), "machine": machine(),
            "versions": versions(programs), "rounds": args.rounds, "seed": args.seed, "wheel_options": args.wheel,
            "huge_pages": args.huge_pages, "quick": args.quick, "results": []}
@@ -234,4 +247,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -69,8 +69,8 @@ settings parse(int argc, char** argv)
     }
     char* end = nullptr;
     s.n = std::strtoull(argv[i], &end, 10);
-    if (*end != '\0' || s.n == 0 || argv[i][0] == '-')
-      throw std::invalid_argument(fmt::format("--n {}: not a number above 0", argv[i]));
+    if (*end != '\0' || s.n == 0 || s.n > 1'000'000'000'000 || argv[i][0] == '-')
+      throw std::invalid_argument(fmt::format("--n {}: not a number in 1..1e12", argv[i]));
   }
   return s;
 }
@@ -183,6 +183,6 @@ try {
              s.n, static_cast<double>(took.count()) / static_cast<double>(s.n));
   return 0;
 } catch (const std::exception& e) {
-  fmt::print(stderr, "stream_costs: {}\n", e.what());
+  std::fputs(fmt::format("stream_costs: {}\n", e.what()).c_str(), stderr);
   return 1;
 }

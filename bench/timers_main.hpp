@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -82,9 +83,10 @@ inline metrics run_selected(const options& o, const std::vector<entry>& entries)
     if (e.contender != o.contender) continue;
     for (const auto& [name, run] : e.workloads)
       if (name == o.workload) return run(o);
-    throw std::invalid_argument(o.contender + " has no workload " + o.workload);
+    throw std::invalid_argument(
+      fmt::format("{} has no workload '{}'; --list shows all", o.contender, o.workload));
   }
-  throw std::invalid_argument("no contender " + o.contender);
+  throw std::invalid_argument(fmt::format("no contender '{}'; --list shows all", o.contender));
 }
 
 inline int bench_main(int argc, char** argv, const std::vector<entry>& entries,
@@ -108,13 +110,13 @@ inline int bench_main(int argc, char** argv, const std::vector<entry>& entries,
     } else {
       const idle_thread second;
       print_result(o, run_selected(o, entries));
-      std::fflush(stdout);
+      if (std::fflush(stdout) != 0) throw std::runtime_error("cannot write to the standard output");
       std::_Exit(0);
     }
     return 0;
   } catch (const std::exception& e) {
     std::fflush(stdout);
-    fmt::print(stderr, "{}: {}\n", argc ? argv[0] : "", e.what());
+    std::fputs(fmt::format("{}: {}\n", argc ? argv[0] : "", e.what()).c_str(), stderr);
     std::fflush(stderr);
     std::_Exit(1);
   }

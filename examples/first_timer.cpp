@@ -78,7 +78,8 @@ void run(milliseconds delay)
 constexpr std::string_view intro =
   R"(Usage: first_timer [option...]
 
-Waits three times at once: with a callback, a future and a coroutine. Ctrl-C cancels the waits.
+Waits three times at once: with a callback, a future and a coroutine. Ctrl-C
+cancels the waits.
 )";
 
 }  // namespace
@@ -87,7 +88,7 @@ int main(int argc, char** argv)
 {
   return common::run_program("first_timer", [&] {
     int delay = 250;
-    common::po::options_description options("Options", 100);
+    common::po::options_description options("Options");
     options.add_options()("delay", common::ranged(delay, "delay", 0, 3'600'000, "ms"),
                           "how long to wait");
     if (common::parse_command_line(argc, argv, intro, options)) run(milliseconds(delay));

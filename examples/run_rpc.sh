@@ -8,14 +8,16 @@ usage() {
   cat <<'END'
 Usage: examples/run_rpc.sh [--timer wheel|steady | --compare] [client option...]
 
-Installs the packages that are missing (Debian 12 or 13; with sudo unless you are root; asks
-nothing), builds rpc_server and rpc_client, starts the server on a free port of 127.0.0.1 and the client
-against it, and stops the server when the client is done or on Ctrl-C. The options go to the
-client; the exit status is the client's. `examples/run_rpc.sh --client-help` lists them.
+Installs the packages that are missing (Debian 12 or 13; with sudo unless you
+are root; asks nothing), builds rpc_server and rpc_client, starts the server on
+a free port of 127.0.0.1 and the client against it, and stops the server when
+the client is done or on Ctrl-C. The options go to the client; the exit status
+is the client's. `examples/run_rpc.sh --client-help` lists them.
 
-  --timer    what all timeouts of server and client are on: the timing wheel, which is the default,
-             or Asio's steady_timer
-  --compare  the same load twice, on the wheel and on steady_timer, and both results side by side
+  --timer    what all timeouts of server and client are on: the timing wheel,
+             which is the default, or Asio's steady_timer
+  --compare  the same load twice, on the wheel and on steady_timer, and both
+             results side by side
 END
 }
 

@@ -8,8 +8,8 @@ usage() {
   cat <<'END'
 Usage: test/check.sh [check...]
 
-Installs the packages that are missing (Debian 12; with sudo unless you are root; asks nothing),
-then checks, without a check named all of them:
+Installs the packages that are missing (Debian 12; with sudo unless you are
+root; asks nothing), then checks, without a check named all of them:
 
   format     the sources are formatted by clang-format
   links      what the Markdown files link to exists, headings included

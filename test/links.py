@@ -52,6 +52,9 @@ def problem(page, target):
 
 
 def main():
+    if {"-h", "--help"} & set(sys.argv[1:]):
+        print(__doc__)
+        return
     listed = subprocess.run(["git", "ls-files", "*.md"], check=True, capture_output=True, text=True).stdout.split()
     links = broken = 0
     for page in map(pathlib.Path, sys.argv[1:] or listed):

@@ -8,10 +8,12 @@ usage() {
   cat <<'END'
 Usage: test/run.sh [preset...] [-Dname=value...]
 
-Installs the packages that are missing (Debian 12 or 13; with sudo unless you are root; asks
-nothing), then configures, builds and tests each preset: dev, release, asan-ubsan, tsan, clang-16.
+Installs the packages that are missing (Debian 12 or 13; with sudo unless you
+are root; asks nothing), then configures, builds and tests each preset: dev,
+release, asan-ubsan, tsan, clang-16.
 Debian 13 has no clang 16, which asan-ubsan and clang-16 take.
-Without a preset: release. Options that begin with -D go to CMake. JOBS=n limits the compilers.
+Without a preset: release. Options that begin with -D go to CMake. JOBS=n limits
+the compilers.
 END
 }
 

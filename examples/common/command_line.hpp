@@ -1,6 +1,8 @@
 // What every example's main() needs: options, errors and exit status.
 #pragma once
 
+#include "print_error.hpp"
+
 #include <fmt/format.h>
 #include <boost/program_options.hpp>
 
@@ -8,6 +10,7 @@
 #include <cstdlib>
 #include <exception>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -63,17 +66,19 @@ inline bool parse_command_line(int argc, char** argv, std::string_view intro,
 }
 
 /// Calls `body()`, which returns the exit status. Prints what it throws, and returns 2 for a wrong
-/// command line and 1 for everything else.
+/// command line and 1 for everything else, such as a stdout that takes no more.
 template <class Body>
 int run_program(std::string_view name, Body body)
 {
   try {
-    return body();
+    const int status = body();
+    if (std::fflush(stdout) != 0) throw std::runtime_error("cannot write to the standard output");
+    return status;
   } catch (const po::error& e) {
-    fmt::print(stderr, "{0}: {1}\n{0} --help lists the options.\n", name, e.what());
+    print_error("{0}: {1}\n{0} --help lists the options.\n", name, e.what());
     return 2;
   } catch (const std::exception& e) {
-    fmt::print(stderr, "{}: {}\n", name, e.what());
+    print_error("{}: {}\n", name, e.what());
     return EXIT_FAILURE;
   }
 }

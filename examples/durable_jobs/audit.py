@@ -314,12 +314,18 @@ def throughput(a, redis, folder):
                   f"{len(times) / seconds:,.0f} jobs per second")
 
 
+def count(text):
+    if int(text) < 1:
+        raise ValueError
+    return int(text)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("programs", help="the folder that holds durable_jobs")
-    parser.add_argument("--jobs", type=int, default=10_000)
+    parser.add_argument("--jobs", type=count, default=10_000)
     parser.add_argument("--seconds", type=float, default=60, help="over which they are due")
-    parser.add_argument("--workers", type=int, default=4)
+    parser.add_argument("--workers", type=count, default=4)
     parser.add_argument("--every", type=float, default=4, help="seconds from kill to kill")
     parser.add_argument("--restarts", type=int, default=2, help="of Redis")
     parser.add_argument("--idle", type=float, default=10, help="seconds without jobs at the end")
@@ -331,9 +337,16 @@ def main():
     a.program = f"{a.programs}/durable_jobs"
     if not os.access(a.program, os.X_OK):
         parser.error(f"{a.program} is no program")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # cleans up as after Ctrl-C
+    if a.throughput and a.jobs < 1000:
+        parser.error("--throughput needs at least 1000 --jobs")
+    for tool in ("redis-server", "redis-cli"):
+        if not shutil.which(tool):
+            parser.error(f"{tool} is not installed")
+    for each in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, signal.default_int_handler)  # cleans up as after Ctrl-C
     folder = tempfile.mkdtemp()
     redis = None
+    keep = False
     verdict = Verdict()
     try:
         redis = Redis(folder)
@@ -345,7 +358,8 @@ def main():
             audit(a, redis, folder, verdict)
             if a.far:
                 far(a, redis, folder, verdict)
-        if not verdict.is_good:
+        keep = not verdict.is_good
+        if keep:
             print(f"the logs are in {folder}")
     except KeyboardInterrupt:
         verdict.is_good = False
@@ -353,7 +367,7 @@ def main():
         if redis:
             redis.process.kill()
             redis.process.wait()
-        if verdict.is_good:
+        if not keep:
             shutil.rmtree(folder)
     return 0 if verdict.is_good else 1
 

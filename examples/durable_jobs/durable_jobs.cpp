@@ -42,18 +42,22 @@ using durable_jobs::worker_options;
 using std::chrono::milliseconds;
 
 constexpr std::string_view intro =
-  R"(Usage: durable_jobs add [--in 30s | --at TIME] [--every 5m] [--key K] [--unique] PAYLOAD
-       durable_jobs add --lines            "<delay> <key> <payload>" on each line of the input
+  R"(Usage: durable_jobs add [--in 30s | --at TIME] [--every 5m] [--key K]
+                        [--unique] PAYLOAD
+       durable_jobs add --lines  "<delay> <key> <payload>" on each line of the
+                                 input
        durable_jobs work [--concurrency N] [option...]
        durable_jobs list | dead
        durable_jobs cancel K
        durable_jobs retry K | --all
 
-Jobs in a Redis server that are due at a time. Start workers on as many machines as you like; stop
-or kill them as you like. A job runs at least once, and its result counts once. `durable_jobs work`
-does nothing but wait; put what your jobs are into do_job() in durable_jobs.cpp.
-The exit status is 1 if there is no such job, or one that is to be unique exists already, or the
-server cannot be used; and 2 if an option is wrong. The password is taken from REDISCLI_AUTH.
+Jobs in a Redis server that are due at a time. Start workers on as many machines
+as you like; stop or kill them as you like. A job runs at least once, and its
+result counts once. `durable_jobs work` does nothing but wait; put what your
+jobs are into do_job() in durable_jobs.cpp.
+The exit status is 1 if there is no such job, or one that is to be unique exists
+already, or the server cannot be used; and 2 if an option is wrong. The password
+is taken from REDISCLI_AUTH.
 
 durable_jobs COMMAND --help lists the options of a command.
 )";
@@ -71,7 +75,12 @@ struct target_options {
     add("host", po::value(&redis.server.host)->default_value(redis.server.host)->value_name("name"),
         "where Redis is");
     add("port", ranged(redis.server.port, "port", 1, 65'535, "n"), "its port");
-    add("queue", po::value(&queue)->default_value(queue)->value_name("name"), "of the jobs");
+    const auto check_queue = [](const std::string& name) {
+      if (name.empty() || name.find_first_of("{}") != std::string::npos)
+        throw po::error(fmt::format("--queue must be a name without braces, not '{}'", name));
+    };
+    add("queue", po::value(&queue)->default_value(queue)->value_name("name")->notifier(check_queue),
+        "of the jobs");
     add("timeout", po::value(&timeout)->default_value(timeout)->value_name("time"), "of a command");
   }
 };
@@ -183,7 +192,7 @@ int add(int argc, char** argv)
   target_options target;
   new_job j;
   std::string delay = "0s", at, every = "0s";
-  po::options_description options("Options", 100);
+  po::options_description options("Options");
   auto more = options.add_options();
   more("in", po::value(&delay)->default_value(delay)->value_name("time"), "when it is due");
   more("at", po::value(&at)->value_name("date"), "or when, as 2030-01-31T23:59:00Z");
@@ -198,6 +207,10 @@ int add(int argc, char** argv)
   if (!parse(argc, argv, intro, target, options, "payload")) return EXIT_SUCCESS;
   j.delay = duration_option("in", delay);
   j.period = duration_option("every", every);
+  if (!at.empty() && delay != "0s") throw po::error("either --in or --at");
+  if (lines &&
+      (delay != "0s" || !at.empty() || every != "0s" || !j.key.empty() || !j.payload.empty()))
+    throw po::error("--lines takes delay, key and payload from the input, and repeats nothing");
   if (!at.empty()) j.at = durable_jobs::date_option("at", at);
   session s(target);
   if (lines) return add_lines(s, j.is_unique);
@@ -218,7 +231,7 @@ int show(int argc, char** argv, bool dead_only)
 {
   target_options target;
   int most = 20;
-  po::options_description options("Options", 100);
+  po::options_description options("Options");
   options.add_options()("most", ranged(most, "most", 0, 10'000, "n"), "how many of each state");
   if (!parse(argc, argv, intro, target, options)) return EXIT_SUCCESS;
   durable_jobs::listing l;
@@ -245,7 +258,7 @@ int cancel(int argc, char** argv)
 {
   target_options target;
   std::string key;
-  po::options_description options("Options", 100);
+  po::options_description options("Options");
   options.add_options()("key", po::value(&key)->required()->value_name("K"),
                         "or the first argument");
   if (!parse(argc, argv, intro, target, options, "key")) return EXIT_SUCCESS;
@@ -263,7 +276,7 @@ int retry(int argc, char** argv)
   target_options target;
   std::string key;
   bool all = false;
-  po::options_description options("Options", 100);
+  po::options_description options("Options");
   auto more = options.add_options();
   more("key", po::value(&key)->value_name("K"), "or the first argument");
   more("all", po::bool_switch(&all), "of the dead jobs, up to 1000");
@@ -297,7 +310,7 @@ bool read_options(int argc, char** argv, worker_options& o, milliseconds& takes)
   target_options target;
   std::string lease = "10s", base = "1s", longest = "10m", grace = "5s", poll = "0s", job = "0s";
   target.timeout = "2s";
-  po::options_description options("Options", 100);
+  po::options_description options("Options");
   auto more = options.add_options();
   const auto time = [](std::string& s) {
     return po::value(&s)->default_value(s)->value_name("time");
@@ -351,8 +364,8 @@ int work(int argc, char** argv)
   context.run();
   const auto s = w.stats();
   log(
-    "{} jobs begun: {} done, {} failed, {} lost, {} given back; {} commands; lateness p50 < {:.1f} "
-    "ms, p99 < {:.1f} ms",
+    "{} jobs begun: {} done, {} failed, {} lost, {} given back; {} commands; lateness "
+    "p50 <= {:.1f} ms, p99 <= {:.1f} ms",
     s.begun, s.done, s.failed, s.lost, s.given_back, s.commands,
     static_cast<double>(s.lateness.percentile(50).count()) / 1e6,
     static_cast<double>(s.lateness.percentile(99).count()) / 1e6);

@@ -52,12 +52,11 @@ inline std::chrono::milliseconds date_option(std::string_view name, const std::s
   std::tm date{};
   std::istringstream text(value);
   text >> std::get_time(&date, "%Y-%m-%dT%H:%M:%S");
-  if (text.fail() || (text.peek() != EOF && text.get() != 'Z') || text.peek() != EOF)
+  const auto day = std::chrono::year(date.tm_year + 1900) / (date.tm_mon + 1) / date.tm_mday;
+  if (text.fail() || (text.peek() != EOF && text.get() != 'Z') || text.peek() != EOF || !day.ok())
     throw boost::program_options::error(
       fmt::format("--{} must be a UTC time like 2030-01-31T23:59:00Z, not '{}'", name, value));
-  const std::chrono::sys_days day =
-    std::chrono::year(date.tm_year + 1900) / (date.tm_mon + 1) / date.tm_mday;
-  return day.time_since_epoch() + std::chrono::hours(date.tm_hour) +
+  return std::chrono::sys_days(day).time_since_epoch() + std::chrono::hours(date.tm_hour) +
          std::chrono::minutes(date.tm_min) + std::chrono::seconds(date.tm_sec);
 }
 

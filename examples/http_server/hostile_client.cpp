@@ -73,9 +73,9 @@ public:
   attack(asio::io_context& context, const settings& s)
     : context_(context),
       settings_(s),
-      signals_(context, SIGINT, SIGTERM),
       left_(s.connections),
-      server_(common::resolve(context, s.host, s.port).front())
+      server_(common::resolve(context, s.host, s.port).front()),
+      signals_(context, SIGINT, SIGTERM)
   {
     opening_ = s.how->opening;
     if (const auto at = opening_.find("%%"); at != std::string::npos)
@@ -85,7 +85,9 @@ public:
   asio::awaitable<void> run()
   {
     signals_.async_wait([this](error_code ec, int) {
-      if (!ec) context_.stop();
+      if (ec) return;
+      is_interrupted_ = true;
+      context_.stop();
     });
     end_ = clock::now() + std::chrono::duration_cast<clock::duration>(
                             std::chrono::duration<double>(settings_.again));
@@ -113,7 +115,7 @@ public:
     }
   }
 
-  /// False if the server kept a connection for too long, or none was made.
+  /// False if the server kept a connection for too long, or none was made, or it is not known yet.
   bool report()
   {
     std::sort(lives_.begin(), lives_.end());
@@ -124,14 +126,14 @@ public:
     };
     fmt::print(
       "hostile_client: {}: {} connections {}, {} dropped by the server, {} of them by a reset, "
-      "after "
-      "{:.3f} s at least, {:.3f} s in the median, {:.3f} s at most; {} kept for longer than {:.3f} "
-      "s; {} not let in\n",
+      "after {:.3f} s at least, {:.3f} s in the median, {:.3f} s at most; "
+      "{} kept for longer than {:.3f} s; {} not let in{}\n",
       settings_.how->name, settings_.connections,
       settings_.per_second ? fmt::format("({} a second)", settings_.per_second) : "at once",
       lives_.size(), resets_, seconds(0), seconds(0.5), seconds(1), survivors_,
-      settings_.within / 1000.0, refused_);
-    return survivors_ == 0 && !lives_.empty();
+      settings_.within / 1000.0, refused_,
+      is_interrupted_ ? fmt::format("; interrupted with {} open", held_) : "");
+    return survivors_ == 0 && !lives_.empty() && !is_interrupted_;
   }
 
 private:
@@ -148,7 +150,11 @@ private:
   asio::awaitable<void> keep_on(tcp::socket socket)
   {
     while (true) {
-      if (socket.is_open()) co_await hold(socket);
+      if (socket.is_open()) {
+        ++held_;
+        co_await hold(socket);
+        --held_;
+      }
       if (clock::now() >= end_) co_return;
       error_code ec;
       socket = co_await connect(ec);
@@ -201,28 +207,31 @@ private:
 
   asio::io_context& context_;
   const settings settings_;
-  asio::signal_set signals_;
   int left_;  // connections yet to end
   const tcp::endpoint server_;
+  asio::signal_set signals_;  // not while the name is resolved, which blocks
   std::string opening_;
   clock::time_point end_;
   std::array<char, 16 * 1024> answer_;  // is read, and thrown away
   std::vector<clock::duration> lives_;
-  std::uint64_t survivors_ = 0, refused_ = 0, resets_ = 0;
+  std::uint64_t held_ = 0, survivors_ = 0, refused_ = 0, resets_ = 0;
+  bool is_interrupted_ = false;
 };
 
 constexpr std::string_view intro =
   R"(Usage: hostile_client [option...]
 
-Opens connections to an HTTP server, and abuses every one of them until the server drops it.
-Exit status: 0 if the server dropped them all in time, 1 if not, and 2 if an option is wrong.
+Opens connections to an HTTP server, and abuses every one of them until the
+server drops it. Ctrl-C ends it and prints the results until then.
+Exit status: 0 if the server dropped them all in time, 1 if not, and 2 if an
+option is wrong.
 )";
 
 /// Reads the options. False if --help was asked for.
 bool read_settings(int argc, char** argv, settings& s)
 {
   using common::ranged;
-  po::options_description options("Options", 100);
+  po::options_description options("Options");
   auto add = options.add_options();
   std::string how = "silent", help = "what each connection does:\n";
   for (const method& m : methods) help += fmt::format("{}: {}\n", m.name, m.what);

@@ -29,16 +29,17 @@ namespace po = common::po;
 constexpr std::string_view intro =
   R"(Usage: http_server [option...]
 
-Serves the files of a directory, /echo, which sends back the body of a POST, and the server's own
-figures: /stats, /stats.json, /stats.html, and /metrics for Prometheus. A client that is too slow is dropped.
-Once it listens it prints a line that ends with ADDRESS:PORT. Ctrl-C closes every connection and
-ends the program.
+Serves the files of a directory, /echo, which sends back the body of a POST, and
+the server's own figures: /stats, /stats.json, /stats.html, and /metrics for
+Prometheus. A client that is too slow is dropped.
+Once it listens it prints a line that ends with ADDRESS:PORT. Ctrl-C closes
+every connection and ends the program.
 )";
 
 /// False if the program was only asked for help.
 bool read_settings(int argc, char** argv, settings& s)
 {
-  po::options_description options("Options", 100);
+  po::options_description options("Options");
   auto add = options.add_options();
   std::string root = s.root.string(), timer = "wheel";
   add("root", po::value(&root)->default_value(root)->value_name("dir"), "directory to serve");

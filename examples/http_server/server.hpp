@@ -8,6 +8,7 @@
 // One thread runs all of it, so that a connection needs no strand.
 #pragma once
 
+#include "../common/print_error.hpp"
 #include "settings.hpp"
 #include "site.hpp"
 
@@ -23,7 +24,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <exception>
 #include <memory>
 #include <stdexcept>
@@ -104,7 +104,7 @@ private:
       }
       if (!ec || ec == asio::error::would_block || ec == asio::error::connection_aborted) continue;
       // Most often there are too many open files. The clients that knock stay in the backlog.
-      fmt::print(stderr, "http_server: cannot accept: {}; trying again\n", ec.message());
+      common::print_error("http_server: cannot accept: {}; trying again\n", ec.message());
       co_await wheel_.async_wait(milliseconds(200));
     }
   }
@@ -273,7 +273,7 @@ private:
     try {
       std::rethrow_exception(thrown);
     } catch (const std::exception& e) {
-      fmt::print(stderr, "http_server: a connection was lost: {}\n", e.what());
+      common::print_error("http_server: a connection was lost: {}\n", e.what());
     }
   }
 

@@ -1,6 +1,7 @@
 // A lock in a Redis server, held on a lease that a watchdog renews: who dies loses it by itself.
 #pragma once
 
+#include "../common/print_error.hpp"
 #include "../redis/client.hpp"
 
 #include <fmt/format.h>
@@ -9,7 +10,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <cstdio>
 #include <random>
 #include <string>
 #include <string_view>
@@ -71,7 +71,7 @@ public:
         held_until_ = sent + lease_;
       } catch (const failure& e) {
         // There is a turn or two left to try again, or the lease has run out.
-        if (is_held()) fmt::print(stderr, "cannot renew the lease: {}\n", e.what());
+        if (is_held()) common::print_error("cannot renew the lease: {}\n", e.what());
       }
     }
     held_until_ = {};

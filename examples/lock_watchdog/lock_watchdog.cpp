@@ -175,15 +175,16 @@ private:
 constexpr std::string_view intro =
   R"(Usage: lock_watchdog [option...]
 
-Takes a lock in a Redis server, works for a while, releases it, and so on. Start several to see them
-take turns; kill one with -9, and the next has the lock when the lease has run out.
+Takes a lock in a Redis server, works for a while, releases it, and so on. Start
+several to see them take turns; kill one with -9, and the next has the lock when
+the lease has run out.
 The exit status is 1 if the lock was lost, and 2 if an option is wrong.
 )";
 
 /// False if the program was only asked for help.
 bool read_settings(int argc, char** argv, settings& s)
 {
-  po::options_description options("Options", 100);
+  po::options_description options("Options");
   auto add = options.add_options();
   add("host",
       po::value(&s.redis.server.host)->default_value(s.redis.server.host)->value_name("name"),

@@ -178,15 +178,16 @@ bool sender::report() const
 constexpr std::string_view intro =
   R"(Usage: retry_backoff [option...]
 
-Adds numbers to a set in a Redis server. What fails is tried again after a random delay, which may
-be twice as long with each attempt. Stop the server and start it again to see it work.
+Adds numbers to a set in a Redis server. What fails is tried again after a
+random delay, which may be twice as long with each attempt. Stop the server and
+start it again to see it work.
 The exit status is 1 if not all was delivered, and 2 if an option is wrong.
 )";
 
 /// False if the program was only asked for help.
 bool read_settings(int argc, char** argv, settings& s)
 {
-  po::options_description options("Options", 100);
+  po::options_description options("Options");
   auto add = options.add_options();
   add("host",
       po::value(&s.redis.server.host)->default_value(s.redis.server.host)->value_name("name"),

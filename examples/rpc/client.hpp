@@ -1,6 +1,7 @@
 // The client's end of a connection: calls that a program can await, and a heartbeat.
 #pragma once
 
+#include "../common/print_error.hpp"
 #include "connection.hpp"
 #include "protocol.hpp"
 
@@ -10,7 +11,6 @@
 #include <boost/asio/any_completion_handler.hpp>
 
 #include <cstdint>
-#include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
@@ -51,8 +51,8 @@ public:
         while (const auto next = connection_->next_frame()) handle(*next);
       }
     } catch (const protocol_error& e) {
-      fmt::print(stderr, "rpc_client: closing the connection to {}: {}\n", connection_->peer(),
-                 e.what());
+      common::print_error("rpc_client: closing the connection to {}: {}\n", connection_->peer(),
+                          e.what());
     }
     close();
   }

@@ -2,6 +2,7 @@
 // second, each with a deadline on the timing wheel. Nearly all of these are cancelled; the figures
 // account for every one. --timer puts all timeouts on steady_timers instead.
 #include "../common/command_line.hpp"
+#include "../common/print_error.hpp"
 #include "../common/process.hpp"
 #include "client.hpp"
 #include "connection.hpp"
@@ -61,13 +62,13 @@ public:
     const auto now = clock::now();
     if (now < next_) return;
     next_ = now + (terminal_ ? 200ms : 2000ms);
-    fmt::print(stderr, "{}{:<6}{:5.1f} s  {} calls, {} answered, {} timed out, {} in flight{}",
-               terminal_ ? "\r" : "", timer_, to_ms(now - start) / 1e3, t.calls, t.answered,
-               t.timed_out, t.in_flight(), terminal_ ? "\x1b[K" : "\n");
+    common::print_error("{}{:<6}{:5.1f} s  {} calls, {} answered, {} timed out, {} in flight{}",
+                        terminal_ ? "\r" : "", timer_, to_ms(now - start) / 1e3, t.calls,
+                        t.answered, t.timed_out, t.in_flight(), terminal_ ? "\x1b[K" : "\n");
   }
   void clear()
   {
-    if (terminal_) fmt::print(stderr, "\r\x1b[K");
+    if (terminal_) common::print_error("\r\x1b[K");
   }
 
 private:
@@ -326,16 +327,16 @@ private:
 constexpr std::string_view intro =
   R"(Usage: rpc_client [option...]
 
-Puts load on a running rpc_server, and prints what became of every call and every connection.
-Ctrl-C ends the load early; a second one ends the program at once.
-The exit status is 1 if the figures do not add up or the server misbehaved, and 2 if an option is
-wrong.
+Puts load on a running rpc_server, and prints what became of every call and
+every connection. Ctrl-C ends the load early; a second one ends the program at
+once. The exit status is 1 if the figures do not add up or the server
+misbehaved, and 2 if an option is wrong.
 )";
 
 /// Reads the options. False if --help was asked for.
 bool read_settings(int argc, char** argv, settings& s)
 {
-  po::options_description options("Options", 100);
+  po::options_description options("Options");
   auto add = options.add_options();
   add("host", po::value(&s.host)->default_value(s.host)->value_name("name"), "where the server is");
   add("port", ranged(s.port, "port", 1, 65'535, "n"), "its port");
@@ -381,9 +382,10 @@ bool report(const settings& s, const std::vector<results>& runs)
     if (r.server && !r.server_was_ours())
       fmt::print("The server's figures hold more than this run, and were not compared.\n");
     std::fflush(stdout);
-    for (const auto& sentence : a.disturbances()) fmt::print(stderr, "rpc_client: {}.\n", sentence);
+    for (const auto& sentence : a.disturbances())
+      common::print_error("rpc_client: {}.\n", sentence);
     for (const auto& sentence : a.errors())
-      fmt::print(stderr, "rpc_client: the figures do not add up: {}.\n", sentence);
+      common::print_error("rpc_client: the figures do not add up: {}.\n", sentence);
     adds_up = adds_up && a.adds_up();
     good = good && a.adds_up() && a.disturbances().empty();
   }
@@ -421,8 +423,8 @@ bool run(settings s)
   int number = 0;
   const auto one_run = [&]<class Timers>() {
     if (count > 1)
-      fmt::print(stderr, "run {} of {}: all timeouts on {}\n", ++number, count,
-                 Timers::name == wheel_timers::name ? "the wheel" : "steady_timer");
+      common::print_error("run {} of {}: all timeouts on {}\n", ++number, count,
+                          Timers::name == wheel_timers::name ? "the wheel" : "steady_timer");
     return run<Timers>(s, interrupted);
   };
   std::vector<results> runs{with_timers(s.timer, one_run)};

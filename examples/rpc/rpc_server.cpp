@@ -6,6 +6,7 @@
 // its caller's deadline: it is worked on for no longer, and dropped unserved when that has run out.
 #include "../common/command_line.hpp"
 #include "../common/listening.hpp"
+#include "../common/print_error.hpp"
 #include "../common/process.hpp"
 #include "connection.hpp"
 #include "protocol.hpp"
@@ -19,7 +20,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <memory>
@@ -129,7 +129,7 @@ private:
         }
       }
     } catch (const protocol_error& e) {
-      fmt::print(stderr, "rpc_server: closing {}: {}\n", connection_->peer(), e.what());
+      common::print_error("rpc_server: closing {}: {}\n", connection_->peer(), e.what());
     }
     close();
   }
@@ -252,7 +252,7 @@ asio::awaitable<void> server<Timers>::accept()
       (*sessions_.insert(std::make_shared<session_type>(std::move(socket), *this)).first)->start();
     } else if (ec != asio::error::connection_aborted) {
       // Mostly there are too many open files. New clients stay in the backlog meanwhile.
-      fmt::print(stderr, "rpc_server: cannot accept: {}; trying again\n", ec.message());
+      common::print_error("rpc_server: cannot accept: {}; trying again\n", ec.message());
       pause.expires_after(200ms);
       co_await pause.async_wait(asio::use_awaitable);
     }
@@ -291,15 +291,15 @@ server_figures server<Timers>::figures() const
 constexpr std::string_view intro =
   R"(Usage: rpc_server [option...]
 
-Answers the calls of rpc_client, and drops the connections that neither call nor ping.
-Once it listens it prints a line that ends with ADDRESS:PORT. Ctrl-C closes every connection and
-ends the program.
+Answers the calls of rpc_client, and drops the connections that neither call nor
+ping. Once it listens it prints a line that ends with ADDRESS:PORT. Ctrl-C
+closes every connection and ends the program.
 )";
 
 /// Reads the options. False if --help was asked for.
 bool read_settings(int argc, char** argv, settings& s)
 {
-  po::options_description options("Options", 100);
+  po::options_description options("Options");
   auto add = options.add_options();
   common::add_listen_options(options, s.address, s.port);
   add("idle-timeout", ranged(s.idle_timeout, "idle-timeout", 10, 3'600'000, "ms"),
@@ -338,7 +338,7 @@ bool serve(const settings& s)
     try {
       context.run();
     } catch (const std::exception& e) {
-      fmt::print(stderr, "rpc_server: {}\n", e.what());
+      common::print_error("rpc_server: {}\n", e.what());
       failed = true;
       context.stop();
     }

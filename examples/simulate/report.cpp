@@ -48,7 +48,7 @@ void print_load(const results& r)
       "of one, with what the simulation itself takes");
   for (const double p : {50.0, 99.0, 99.9, 100.0})
     row(p == 100 ? std::string("lateness, max") : fmt::format("lateness, p{:g}", p),
-        fmt::format("{:.3f} ms", to_ms(r.lateness.percentile(p))),
+        r.lateness.count() == 0 ? "-" : fmt::format("{:.3f} ms", to_ms(r.lateness.percentile(p))),
         p == 50 ? "rounding to the tick, and an estimate of the queue" : "");
 }
 

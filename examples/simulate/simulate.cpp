@@ -1,6 +1,7 @@
 // Shows how large a wheel must be, and what it costs, before there is a server. It simulates up to
 // ten million connections for up to a day, in the wheel's virtual time and on one processor.
 #include "../common/command_line.hpp"
+#include "../common/print_error.hpp"
 #include "../common/process.hpp"
 #include "fleet.hpp"
 #include "report.hpp"
@@ -42,15 +43,15 @@ public:
     next_ = now + 200ms;
     next_share_ += 0.1;
     const double real = std::chrono::duration<double>(now - start_).count();
-    fmt::print(stderr,
-               "{}[{:#>{}}{:.>{}}] {:5.1f} %  {:.2f} million waits a second, {:.0f} s to go{}",
-               terminal_ ? "\r" : "", "", bar(share), "", width - bar(share), 100 * share,
-               static_cast<double>(f.ended()) / real / 1e6, real / share - real,
-               terminal_ ? "\x1b[K" : "\n");
+    common::print_error(
+      "{}[{:#>{}}{:.>{}}] {:5.1f} %  {:.2f} million waits a second, {:.0f} s to go{}",
+      terminal_ ? "\r" : "", "", bar(share), "", width - bar(share), 100 * share,
+      static_cast<double>(f.ended()) / real / 1e6, real / share - real,
+      terminal_ ? "\x1b[K" : "\n");
   }
   void clear()
   {
-    if (terminal_) fmt::print(stderr, "\r\x1b[K");
+    if (terminal_) common::print_error("\r\x1b[K");
   }
 
 private:
@@ -109,20 +110,23 @@ results run(settings& s)
 constexpr std::string_view intro =
   R"(Usage: simulate [option...]
 
-Simulates the timeouts of a server with many connections, so that its wheel has the right size
-before it is in production. Every connection has a heartbeat; requests have a deadline, which the answer cancels;
-peers fail, are given up when they miss too many heartbeats, and connect again. Time is virtual:
-an hour takes as long as there is something to do in it.
+Simulates the timeouts of a server with many connections, so that its wheel has
+the right size before it is in production. Every connection has a heartbeat;
+requests have a deadline, which the answer cancels; peers fail, are given up
+when they miss too many heartbeats, and connect again. Time is virtual: an hour
+takes as long as there is something to do in it.
 
 How to read the result, and what to turn:
-  tick    deadlines are rounded up to it. A longer one costs fewer wake-ups, and lateness: half of
-          it on average. Make it as long as the protocol can bear, and longer than the time that it
-          takes to complete what is due in one tick.
-  slots   of the finest level. A wait that is more than tick * slots away moves to a finer level once
-          before it is due, and beyond tick * slots * slots / 4 twice, unless it is cancelled before.
+  tick    deadlines are rounded up to it. A longer one costs fewer wake-ups, and
+          lateness: half of it on average. Make it as long as the protocol can
+          bear, and longer than the time that it takes to complete what is due
+          in one tick.
+  slots   of the finest level. A wait that is more than tick * slots away moves
+          to a finer level once before it is due, and beyond
+          tick * slots * slots / 4 twice, unless it is cancelled before.
           More slots take more memory and save such moves.
-  shards  keep threads that start waits out of each other's way. The simulation has one thread, so
-          it shows only what more shards cost.
+  shards  keep threads that start waits out of each other's way. The simulation
+          has one thread, so it shows only what more shards cost.
 
 Ctrl-C ends the simulation early and reports what was simulated until then.
 The exit status is 1 if the figures do not add up, and 2 if an option is wrong.
@@ -133,7 +137,7 @@ bool read_settings(int argc, char** argv, settings& s, std::string& json)
 {
   double tick = 1;
   std::size_t most_shards = asio_wheel::max_shards;
-  po::options_description options("Options", 100);
+  po::options_description options("Options");
   auto add = options.add_options();
   add("connections", ranged(s.connections, "connections", 1u, 10'000'000u, "n"),
       "how large the fleet is");
@@ -184,7 +188,7 @@ int main(int argc, char** argv)
     if (errors.empty()) fmt::print("\nThe figures add up.\n");
     std::fflush(stdout);
     for (const auto& sentence : errors)
-      fmt::print(stderr, "simulate: the figures do not add up: {}.\n", sentence);
+      common::print_error("simulate: the figures do not add up: {}.\n", sentence);
     if (!json.empty()) write_json(json, s, r);
     return errors.empty() ? EXIT_SUCCESS : EXIT_FAILURE;
   });

@@ -113,13 +113,14 @@ bool compare(const settings& s)
 constexpr std::string_view intro =
   R"(Usage: steady_timer_swap [option...]
 
-Does three things that Asio's documentation does with a steady_timer, with it and with a
-wheel_timer. The exit status is 1 if their results differ. Ctrl-C ends it and prints the results until
-then.
+Does three things that Asio's documentation does with a steady_timer, with it
+and with a wheel_timer. The exit status is 1 if their results differ. Ctrl-C
+ends it and prints the results until then.
 
-Both run the same code and complete the same operations, with the same results in the same order. But
-a wheel_timer expires at the next tick of its wheel, half a tick later on average; all timers of a
-tick cost one wake-up; and a wait costs less to start and cancel.
+Both run the same code and complete the same operations, with the same results
+in the same order. But a wheel_timer expires at the next tick of its wheel, half
+a tick later on average; all timers of a tick cost one wake-up; and a wait costs
+less to start and cancel.
 )";
 
 }  // namespace
@@ -131,13 +132,14 @@ int main(int argc, char** argv)
   return common::run_program("steady_timer_swap", [&] {
     try {
       settings s;
-      common::po::options_description options("Options", 100);
+      common::po::options_description options("Options");
       auto add = options.add_options();
       add("timers", common::ranged(s.timers, "timers", 1, 400, "n"),
           "connections, producers and timers, one after the other");
       add("seconds", common::ranged(s.seconds, "seconds", 0.1, 60.0, "s"),
           "how long the timers tick; as much of the rest");
       if (!common::parse_command_line(argc, argv, intro, options)) return EXIT_SUCCESS;
+      common::need_open_files(2 * s.timers);
       const bool good = compare<deadlines>(s) && compare<conditions>(s) && compare<periods>(s);
       return good ? EXIT_SUCCESS : EXIT_FAILURE;
     } catch (const interrupted& i) {

@@ -63,10 +63,10 @@ start counter perl -MIO::Socket::INET -e '
     my $bytes = 0;
     while (my $n = read($client, my $buffer, 65536)) { $bytes += $n; }
     $client->autoflush(1);
-    for (1..10) { select(undef, undef, undef, 0.1); print $client "."; }
+    for (1..10) { select(undef, undef, undef, 0.3); print $client "."; }
     print $client $bytes;
   }'
-start_proxy half_close_proxy "$(port_of counter "$started")" --idle-timeout 500
+start_proxy half_close_proxy "$(port_of counter "$started")" --idle-timeout 1500
 answer=$(perl -MIO::Socket::INET -e '
   my $socket = IO::Socket::INET->new("127.0.0.1:'"$port"'") or die;
   print $socket "x" x 3000000;

@@ -1,7 +1,22 @@
 #!/usr/bin/env bash
-# What timeouts cost tcp_proxy: the figures of README.md. Called with the folder that holds the
-# program, how often to measure each, and the loads if not all are wanted; prints medians.
+# What timeouts cost tcp_proxy: the figures of README.md; see --help.
 set -euo pipefail
+
+usage() {
+  cat <<'END'
+Usage: examples/tcp_proxy/measure.sh FOLDER [rounds [load...]]
+
+Loads tcp_proxy, which is in FOLDER (build/release/examples, say), in each of
+its ways to keep the time, in turns, and prints medians of the rounds, 5 if not
+set. Loads are redis, keep_alive and close; without one, all of them. A round of
+all takes a minute. Needs redis-server, redis-benchmark, nginx and wrk.
+END
+}
+
+case ${1:-} in
+  '') usage >&2; exit 2 ;;
+  -h | --help) usage; exit ;;
+esac
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=examples/peers.sh
 source "$here/../peers.sh"
@@ -11,6 +26,11 @@ programs=$1
 rounds=${2:-5}
 loads=("${@:3}")
 ((${#loads[@]})) || loads=(redis keep_alive close)
+[[ -x $programs/tcp_proxy ]] || fail "no tcp_proxy in $programs"
+[[ $rounds =~ ^[1-9][0-9]{0,3}$ ]] || fail "not a number of rounds from 1 to 9999: $rounds"
+for load in "${loads[@]}"; do
+  [[ $load =~ ^(redis|keep_alive|close)$ ]] || fail "no such load: $load"
+done
 needs redis-server redis-benchmark nginx wrk
 
 contenders=('--timer none' '--timer wheel' '--timer steady' '--timer wheel --rearm'
@@ -55,6 +75,7 @@ median() {
 start_redis 4096
 start_nginx
 for ((round = 0; round < rounds; ++round)); do
+  say "round $((round + 1)) of $rounds" >&2
   # In another order each time: the machine is not as busy all the time.
   mapfile -t order < <(shuf -e -- "${contenders[@]}")
   for contender in "${order[@]}"; do

@@ -2,6 +2,7 @@
 // uses. --timer chooses the kind of timers, to show what they cost.
 #include "../common/command_line.hpp"
 #include "../common/listening.hpp"
+#include "../common/print_error.hpp"
 #include "../common/process.hpp"
 #include "../common/resolve.hpp"
 #include "session.hpp"
@@ -13,7 +14,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <exception>
@@ -63,7 +63,7 @@ asio::awaitable<void> accept(tcp::acceptor& acceptor, surroundings<Timers>& shar
       std::make_shared<session<Timers>>(std::move(client), shared)->start();
     } else if (ec != asio::error::connection_aborted) {
       // Mostly there are too many open files. New clients stay in the backlog meanwhile.
-      fmt::print(stderr, "tcp_proxy: cannot accept: {}; trying again\n", ec.message());
+      common::print_error("tcp_proxy: cannot accept: {}; trying again\n", ec.message());
       typename Timers::timer pause(acceptor.get_executor(), 200ms);
       co_await pause.async_wait(no_throw);
     }
@@ -108,16 +108,17 @@ void run(const settings& s)
 constexpr std::string_view intro =
   R"(Usage: tcp_proxy [option...]
 
-Carries each connection to the upstream, and closes it when the upstream does not accept it in time,
-when both sides are silent for the idle timeout, or when one side takes nothing for that long.
-Once it listens it prints a line that ends with ADDRESS:PORT. Ctrl-C closes every connection, ends
-the program and prints figures.
+Carries each connection to the upstream, and closes it when the upstream does
+not accept it in time, when both sides are silent for the idle timeout, or when
+one side takes nothing for that long.
+Once it listens it prints a line that ends with ADDRESS:PORT. Ctrl-C closes
+every connection, ends the program and prints figures.
 )";
 
 /// Reads the options. False if --help was asked for.
 bool read_settings(int argc, char** argv, settings& s)
 {
-  po::options_description options("Options", 100);
+  po::options_description options("Options");
   auto add = options.add_options();
   common::add_listen_options(options, s.address, s.port);
   add("upstream-host",

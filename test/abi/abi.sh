@@ -24,6 +24,10 @@ case ${1:-} in
   '' | -h | --help) usage; exit ;;
   --standalone) standalone=1; shift ;;
 esac
+if (($# < 2)); then
+  usage >&2
+  exit 2
+fi
 compiler=$1 scratch=$(realpath -m "$2")
 rm -rf "$scratch"
 mkdir -p "$scratch"

@@ -29,6 +29,7 @@ while (($#)); do
   esac
   shift
 done
+[[ $seconds =~ ^[1-9][0-9]{0,8}$ ]] || fail "not a number from 1 to 999999999: $seconds"
 
 install_packages "${build_packages[@]}" "${clang_packages[@]}"
 cmake --preset fuzz </dev/null

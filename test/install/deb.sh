@@ -1,9 +1,24 @@
 #!/usr/bin/env bash
-# Makes the Debian package, installs it, builds and runs the consumer against it, and removes it.
-# Needs Debian 12, and root or sudo.
+# Makes the Debian package, installs it, and removes it; see --help.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 source cmake/debian.sh
+
+usage() {
+  cat <<'END'
+Usage: test/install/deb.sh
+
+Installs the packages that are missing (Debian 12; with sudo unless you are
+root; asks nothing), makes the Debian package in build/package, installs it,
+builds and runs the consumer against it, and removes it.
+END
+}
+
+case ${1:-} in
+  '') ;;
+  -h | --help) usage; exit ;;
+  *) usage >&2; fail "no such option: $1" ;;
+esac
 
 package=libasio-wheel-dev
 ! is_installed "$package" || fail "$package is installed already"
