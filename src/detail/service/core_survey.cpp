@@ -109,7 +109,7 @@ private:
 }
 
 /// Goes through the first slot of a level, and notes what is earlier than `earliest`. Whether the
-/// wheel stayed as it was meanwhile, so that nothing has gone to where others have looked before.
+/// wheel stayed as it was meanwhile: if not, waits may have gone to where the caller has looked.
 [[gnu::cold]] bool look_through(home& h, std::unique_lock<home>& lock, unsigned level,
                                 tick& earliest) noexcept
 {

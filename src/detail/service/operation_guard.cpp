@@ -175,7 +175,7 @@ void operation_guard::do_end(wait_op& base, home& at, wait_outcome outcome, time
   self.core_->wake_at(self.end_guarded(outcome));
 }
 
-/// Its wait has ended: so do the operations. Returns a tick to wake up at, or no_tick.
+/// Its wait has ended: lets the operations know. Returns a tick to wake up at, or no_tick.
 tick operation_guard::end_guarded(wait_outcome outcome) noexcept
 {
   section s(home_);
