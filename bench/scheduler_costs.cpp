@@ -9,10 +9,13 @@
 //   reschedule   moves a random task to within 1..60 s: CPU ns per step
 //   cancel_put   the same by cancel() and run_after(), the handlers of the cancelled included
 // Workloads of watchdogs:
-//   pressure     n pending, idle_window 600..3600 s: the pressure rises by
-//                steps of 1 % from 0 to 50 %. longest_us: the longest turn of the loop, in CPU
-//                time; follow_ms: the time from a step until the last watchdog has heard of it;
-//                cpu_ns: per watchdog and step; bytes: of a watchdog and its wait
+//   pressure     n pending, idle_window 1 s..1 h, all just touched but for every thousandth, which
+//                is idle for 2 s: the pressure rises at once to what leaves 1.5 s. longest_us: the
+//                longest turn of the loop, in CPU time; follow_ms: the time from the rise until the
+//                last of the idle has expired; cpu_ns: per watchdog, in that time; bytes: of a
+//                watchdog and its wait
+//   steps        the same, all touched, and a thousand rises by a hundred-thousandth, one each
+//                ms. longest_us: as above; cpu_percent: CPU time, of the time
 // Workloads of heartbeats:
 //   day          virtual_time passes through a day of n of them, each pinged every 30 s and
 //   answered
@@ -29,6 +32,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <thread>
 #include <type_traits>
 #include <vector>
 
@@ -131,42 +135,92 @@ public:
 
   metrics pressure()
   {
-    const auto before = resident_bytes();
-    dogs_.reserve(options_.n);
-    for (std::size_t i = 0; i < options_.n; ++i) {
-      dogs_.emplace_back(wheel_, asio_wheel::idle_window{seconds{600}, seconds{3600}});
-      dogs_.back().async_expired([](boost::system::error_code) {});
+    const auto bytes = fill();
+    // The turns are timed in the first of two rises, which are the same but for that.
+    let_idle(0);
+    wheel_.set_pressure(high);
+    while (turn() || expired_ < idle_) {
     }
-    const auto bytes = bytes_per(before, options_.n);
-    context_.poll();
-    duration slowest{};
-    nanoseconds longest{}, spent{};
-    constexpr int steps = 50;
-    for (int i = 1; i <= steps; ++i) {
-      const auto cpu = thread_cpu();
-      const auto begin = steady_clock::now();
-      wheel_.set_pressure(i / 100.0);
-      for (;;) {
-        const auto turn = thread_cpu();
-        if (context_.poll_one() == 0) break;
-        longest = std::max(longest, thread_cpu() - turn);
-      }
-      slowest = std::max(slowest, steady_clock::now() - begin);
-      spent += thread_cpu() - cpu;
-    }
-    return {{"longest_us", micros(longest)},
-            {"follow_ms", micros(slowest) / 1e3},
-            {"cpu_ns", ns_per(spent, steps * options_.n)},
+    wheel_.set_pressure(0);
+    let_idle(1);
+    const auto cpu = thread_cpu();
+    const auto begin = steady_clock::now();
+    wheel_.set_pressure(high);
+    while (expired_ < idle_) context_.poll();
+    const auto end = steady_clock::now();
+    const auto spent = thread_cpu() - cpu;
+    return {{"longest_us", micros(longest_)},
+            {"follow_ms", micros(end - begin) / 1e3},
+            {"cpu_ns", ns_per(spent, options_.n)},
             {"bytes", static_cast<double>(bytes)},
             {"sizeof", sizeof(asio_wheel::wheel_watchdog)}};
   }
 
+  metrics steps()
+  {
+    fill();
+    const auto cpu = thread_cpu();
+    const auto begin = steady_clock::now();
+    constexpr int rises = 1000;
+    for (int i = 1; i <= rises; ++i) {
+      wheel_.set_pressure(i * 1e-5);
+      context_.restart();
+      while (turn()) {
+      }
+      std::this_thread::sleep_until(begin + i * milliseconds{1});
+    }
+    const auto spent = micros(thread_cpu() - cpu);
+    return {{"longest_us", micros(longest_)},
+            {"cpu_percent", 100 * spent / micros(steady_clock::now() - begin)}};
+  }
+
 private:
+  /// Returns the bytes that each takes.
+  std::uint64_t fill()
+  {
+    const auto before = resident_bytes();
+    dogs_.reserve(options_.n);
+    for (std::size_t i = 0; i < options_.n; ++i) {
+      dogs_.emplace_back(wheel_, asio_wheel::idle_window{seconds{1}, seconds{3600}});
+      dogs_.back().async_expired([this](boost::system::error_code ec) {
+        if (!ec) ++expired_;
+      });
+    }
+    context_.poll();
+    return bytes_per(before, options_.n);
+  }
+
+  /// All are touched after 2 s, but for every thousandth from `first` on.
+  void let_idle(std::size_t first)
+  {
+    context_.run_for(seconds{2});
+    for (std::size_t i = 0; i < options_.n; ++i) {
+      if (i % 1000 != first)
+        dogs_[i].touch();
+      else
+        ++idle_;
+    }
+  }
+
+  /// A turn of the loop. Whether there was anything to do.
+  bool turn()
+  {
+    const auto begin = thread_cpu();
+    const bool any = context_.poll_one() != 0;
+    longest_ = std::max(longest_, thread_cpu() - begin);
+    return any;
+  }
+
+  static constexpr double high = (3600 - 1.5) / (3600 - 1);  // leaves 1.5 s
+
   const options options_;
   const idle_thread second_;
   asio::io_context context_{1};
   asio_wheel::wheel_timer_service& wheel_{asio_wheel::make_wheel(context_)};
   std::vector<asio_wheel::wheel_watchdog> dogs_;
+  std::size_t idle_ = 0;  ///< of them
+  std::size_t expired_ = 0;
+  nanoseconds longest_{};
 };
 
 class heartbeats {
@@ -238,7 +292,9 @@ int main(int argc, char** argv)
 {
   return bench_main(argc, argv,
                     {tasks_by<std::string>("string"), tasks_by<std::uint64_t>("integer"),
-                     entry{"watchdog", {{"pressure", measure<watchdogs, &watchdogs::pressure>}}},
+                     entry{"watchdog",
+                           {{"pressure", measure<watchdogs, &watchdogs::pressure>},
+                            {"steps", measure<watchdogs, &watchdogs::steps>}}},
                      entry{"heartbeat",
                            {{"day", measure<heartbeats, &heartbeats::day>},
                             {"aligned_day", measure<heartbeats, &heartbeats::aligned_day>}}}},

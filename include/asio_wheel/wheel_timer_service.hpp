@@ -131,8 +131,10 @@ public:
   [[nodiscard]] std::optional<time_point> next_expiry() const { return core_->next_expiry(); }
 
   /// Says how busy the program is: 0 at ease, 1 at its limit. The timeouts of watchdogs with an
-  /// idle_window depend on it, also of those already pending. The context visits them, a few at a
-  /// time; without such watchdogs this is a store. Envoy scales its timeouts likewise.
+  /// idle_window depend on it, also of those already pending. After a rise the context looks
+  /// through these watchdogs, a few thousand at a time, and again when the next of them come near:
+  /// some ten nanoseconds for each. Without such watchdogs this is a store. Envoy scales its
+  /// timeouts likewise.
   ///
   /// @param p  from 0 to 1, 0 until it is set.
   /// Exceptions: std::invalid_argument, naming the value and its range.

@@ -4,7 +4,6 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <mutex>
 #include <stdexcept>
 #include <utility>
@@ -37,27 +36,36 @@ class watched_state::window final : public under_pressure {
 public:
   window(watched_state& s, duration min) noexcept : min_(min), owner_(&s) {}
 
-  /// Between the two the owner, which has the window then, is told of rising pressure.
-  void open() noexcept { owner_->core().pressure_on().add(*this); }
-  void close() noexcept { owner_->core().pressure_on().remove(*this); }
+  /// Between the two the owner, which has the window then, follows the pressure.
+  void open(duration max) { pressure_on().add(*this, owner_->touched_, max, min()); }
+  void close() noexcept { pressure_on().remove(*this); }
 
-  tick follow() noexcept override { return owner_->bring_forward(); }
+  // The pass that tells it moves the wheels afterwards, and needs no wake-up.
+  void follow() noexcept override { static_cast<void>(owner_->bring_forward()); }
 
   /// Call this only while nobody is told of the pressure.
-  void set_owner(watched_state& s) noexcept { owner_ = &s; }
+  void set_owner(watched_state& s) noexcept
+  {
+    owner_ = &s;
+    pressure_on().move_base(*this, s.touched_);
+  }
 
   [[nodiscard]] duration shortened(duration longest) const noexcept
   {
-    const double p = owner_->core().pressure_on().value();
-    if (p == 1) return min();  // the product might not fit
-    const double part = p * static_cast<double>((longest - min()).count());
-    return std::max(longest - duration{static_cast<duration::rep>(part)}, min());
+    return detail::shortened(longest, min(), pressure_on().value());
   }
 
-  [[nodiscard]] duration min() const noexcept { return min_.load(std::memory_order_relaxed); }
-  void set_min(duration min) noexcept { min_.store(min, std::memory_order_relaxed); }
+  /// Leaves no room for the pressure.
+  void fix(duration timeout) noexcept
+  {
+    min_.store(timeout, std::memory_order_relaxed);
+    pressure_on().change(*this, timeout, timeout);
+  }
 
 private:
+  [[nodiscard]] pressure& pressure_on() const noexcept { return owner_->core().pressure_on(); }
+  [[nodiscard]] duration min() const noexcept { return min_.load(std::memory_order_relaxed); }
+
   std::atomic<duration> min_;
   watched_state* owner_;
 };
@@ -77,7 +85,7 @@ watched_state::watched_state(wheel_core& c, const idle_window& w)
 {
   require_valid(w);
   window_ = std::make_unique<window>(*this, w.min);
-  window_->open();
+  window_->open(w.max);
 }
 
 watched_state::~watched_state()
@@ -122,7 +130,7 @@ void watched_state::touch() noexcept
 void watched_state::set_timeout(duration timeout)
 {
   timeout_.store(valid_timeout(timeout), std::memory_order_relaxed);
-  if (window_) window_->set_min(timeout);
+  if (window_) window_->fix(timeout);
   hasten();
 }
 

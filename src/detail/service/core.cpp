@@ -123,11 +123,16 @@ void wheel_core::tell_driver(home& h) noexcept
 
 // Passes.
 
-/// Moves all wheels to `now`. A shard with nothing to do by then is left alone.
+/// Moves all wheels to `now`, with what the pressure has brought there. A shard with nothing to do
+/// by then is left alone.
 wheel_core::outlook wheel_core::advance_shards(tick now) noexcept
 {
   passed_.store(now, std::memory_order_relaxed);
   outlook all;
+  do {
+    all.more = pressure_.look();
+  } while (all.more && clock_.is_stopped());
+  const time_point next_look = pressure_.next_look();
   for (home* h = homes_.latest(); h; h = h->older()) {
     tick next = h->next_tick();
     if (next <= now) {
@@ -138,6 +143,11 @@ wheel_core::outlook wheel_core::advance_shards(tick now) noexcept
     }
     all.next = std::min(all.next, next);
   }
+  // Without a wait there is nothing to bring near.
+  if (all.next == no_tick)
+    all.more = false;
+  else if (!all.more && next_look != time_point::max())
+    all.next = std::min(all.next, clock_.tick_ceil(next_look));
   return all;
 }
 
@@ -161,6 +171,7 @@ std::optional<tick> wheel_core::pass()
     all = advance_shards(clock_.tick_floor(clock_.now()));
   }
   if (all.due != 0 && request_due(all.due)) found_due_ = true;
+  if (all.more) driver_.insist();
   if (all.next != no_tick) return all.next;
   // A thread that the context does not run may have cancelled a wait and not have posted its
   // delivery yet. Until it has, passes are what keeps the context from running out of work.
@@ -373,33 +384,10 @@ void wheel_core::start_clock() noexcept
   rest_clock();
 }
 
-// The pressure.
-
 void wheel_core::set_pressure(double p) noexcept
 {
-  if (pressure_.set(p)) tell_of_pressure();
-}
-
-/// Tells the next ones each time that the context comes to it, or all of them here if there is no
-/// memory to be posted in.
-void wheel_core::tell_of_pressure() noexcept
-{
-  try {
-    post([self = intrusive_ptr<wheel_core>(this)] {
-      if (self->tell_some_of_pressure()) self->tell_of_pressure();
-    });
-  } catch (...) {
-    while (tell_some_of_pressure()) {
-    }
-  }
-}
-
-bool wheel_core::tell_some_of_pressure() noexcept
-{
-  tick when = no_tick;
-  const bool more = pressure_.tell_some(when);
-  wake_at(when);
-  return more;
+  const time_point look = pressure_.set(p);
+  if (look != time_point::max()) wake_at(clock_.tick_for(look));
 }
 
 // All waits at once.

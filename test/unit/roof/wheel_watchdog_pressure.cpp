@@ -1,11 +1,15 @@
 // wheel_watchdog with an idle_window: how its timeout follows the wheel's pressure.
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <cstddef>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -17,6 +21,7 @@
 #include "support/run.hpp"
 #include "support/virtual_wheel.hpp"
 
+namespace asio = boost::asio;
 using namespace asio_wheel;
 using duration = wheel_timer_service::duration;
 using namespace std::chrono_literals;
@@ -34,6 +39,142 @@ struct watched : wheel_in_virtual_time {
   outcome expiry;
 
   watched() { dog.async_expired(expiry.recorder()); }
+};
+
+/// So many that are waited for, in real time.
+struct many_watched : context_with_wheel {
+  many_watched(std::size_t n, idle_window w)
+  {
+    for (std::size_t i = 0; i != n; ++i) {
+      dogs.emplace_back(wheel, w);
+      dogs.back().async_expired([this](error_code ec) { expired += ec ? 0 : 1; });
+    }
+    context.poll();
+  }
+
+  std::vector<wheel_watchdog> dogs;
+  std::size_t expired = 0;
+};
+
+/// A watchdog in virtual time that has a wait or guards an operation, and when that is to end.
+class watched_by_rule {
+public:
+  watched_by_rule(wheel_timer_service& w, bool guards) : wheel_(w), guards_(guards)
+  {
+    replace({10s, 60s});
+  }
+
+  void replace(idle_window w)
+  {
+    window_ = w;
+    dog_.emplace(wheel_, w);
+    touched_ = changed_ = wheel_.now();
+    pending_ = false;
+    never_ends_.cancel();
+  }
+
+  void touch()
+  {
+    dog_->touch();
+    touched_ = wheel_.now();
+  }
+
+  void start()
+  {
+    if (pending_) return;
+    pending_ = true;
+    changed_ = wheel_.now();
+    const auto ended = [this](error_code ec) {
+      if (ec == asio::error::operation_aborted) return;
+      const auto now = wheel_.now();
+      pending_ = false;
+      ++expired;
+      if (now < due()) complaint = "early";
+      if (now > std::max(due(), changed_) + 2ms) complaint = "late";
+    };
+    if (guards_)
+      never_ends_.async_wait(dog_->guard(ended));
+    else
+      dog_->async_expired(ended);
+  }
+
+  void move() { dog_.emplace(wheel_watchdog(std::move(*dog_))); }
+
+  void cancel()
+  {
+    dog_->cancel();
+    never_ends_.cancel();
+    pending_ = false;
+  }
+
+  void set_timeout(duration d)
+  {
+    window_ = {d, d};
+    dog_->set_timeout(d);
+    changed_ = wheel_.now();
+  }
+
+  void check()
+  {
+    if (pending_ && wheel_.now() > std::max(due(), changed_) + 2ms) complaint = "missed";
+  }
+
+  /// Something other than a touch may have made it due.
+  void change() { changed_ = wheel_.now(); }
+
+  int expired = 0;
+  std::string complaint;
+
+private:
+  [[nodiscard]] wheel_timer_service::time_point due() const
+  {
+    const double part =
+      wheel_.pressure() * static_cast<double>((window_.max - window_.min).count());
+    return touched_ + window_.max - duration(static_cast<duration::rep>(part));
+  }
+
+  wheel_timer_service& wheel_;
+  const bool guards_;
+  idle_window window_{};
+  std::optional<wheel_watchdog> dog_;
+  asio::steady_timer never_ends_{wheel_.get_executor(), asio::steady_timer::time_point::max()};
+  wheel_timer_service::time_point touched_, changed_;
+  bool pending_ = false;
+};
+
+struct any_watched {
+  static constexpr int many = 30;
+
+  explicit any_watched(wheel_timer_service& w) : wheel(w)
+  {
+    for (int i = 0; i != many; ++i)
+      dogs.push_back(std::make_unique<watched_by_rule>(w, i % 2 == 0));
+  }
+
+  void set_pressure(double p)
+  {
+    wheel.set_pressure(p);
+    for (auto& dog : dogs) dog->change();
+  }
+
+  [[nodiscard]] std::string check() const
+  {
+    for (auto& dog : dogs) {
+      dog->check();
+      if (!dog->complaint.empty()) return dog->complaint;
+    }
+    return {};
+  }
+
+  [[nodiscard]] int expired() const
+  {
+    int n = 0;
+    for (auto& dog : dogs) n += dog->expired;
+    return n;
+  }
+
+  wheel_timer_service& wheel;
+  std::vector<std::unique_ptr<watched_by_rule>> dogs;
 };
 
 template <class Function>
@@ -183,22 +324,134 @@ BOOST_AUTO_TEST_CASE(refuses_what_makes_no_sense)
   BOOST_TEST(c.wheel.pressure() == 0);
 }
 
-BOOST_AUTO_TEST_CASE(is_told_in_pieces_with_other_work_in_between)
+BOOST_AUTO_TEST_CASE(is_looked_for_in_pieces_with_other_work_in_between)
 {
-  context_with_wheel c;
-  std::vector<wheel_watchdog> dogs;
-  constexpr std::size_t many = 10'000;
-  for (std::size_t i = 0; i != many; ++i) {
-    dogs.emplace_back(c.wheel, idle_window{1h, 2h});
-    dogs.back().async_expired([](error_code) {});
-  }
-  c.context.poll();
+  many_watched c(20'000, {1h, 2h});
   c.wheel.set_pressure(1);
-  // Handlers run one at a time, and none of them goes through all of the watchdogs.
+  // Handlers run one at a time, and none of them looks at all of the watchdogs.
   std::size_t turns = 0;
   while (c.context.poll_one() != 0) ++turns;
-  BOOST_TEST(turns >= many / 100);
-  for (auto& dog : dogs) BOOST_TEST_REQUIRE((dog.timeout() == 1h));
+  BOOST_TEST(turns > 4U);
+  for (auto& dog : c.dogs) BOOST_TEST_REQUIRE((dog.timeout() == 1h));
+}
+
+BOOST_AUTO_TEST_CASE(small_rises_do_not_keep_the_context_busy)
+{
+  many_watched c(10'000, {1h, 2h});
+  std::size_t turns = 0;
+  for (int i = 1; i <= 100; ++i) {
+    c.wheel.set_pressure(i / 1000.0);
+    turns += c.context.poll();
+  }
+  BOOST_TEST(turns < 2000U);
+}
+
+BOOST_AUTO_TEST_CASE(one_is_found_among_many_that_were_touched)
+{
+  wheel_in_virtual_time c;
+  std::vector<wheel_watchdog> dogs;
+  std::size_t expired = 0;
+  for (std::size_t i = 0; i != 5000; ++i) {
+    dogs.emplace_back(c.wheel, window);
+    dogs.back().async_expired([&](error_code ec) { expired += ec ? 0 : 1; });
+  }
+  for (int round = 1; round <= 3; ++round) {
+    c.wheel.set_pressure(0);
+    c.time.advance(20s);
+    for (auto& dog : dogs) {
+      if (&dog != &dogs[static_cast<std::size_t>(round) * 1234]) dog.touch();
+    }
+    c.wheel.set_pressure(1);
+    c.time.advance(2ms);
+    BOOST_TEST(expired == static_cast<std::size_t>(round));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(may_go_while_it_is_looked_for)
+{
+  many_watched c(5000, {1ms, 1h});
+  std::this_thread::sleep_for(2ms);
+  c.wheel.set_pressure(1);
+  c.context.poll_one();
+  c.expired = 0;
+  c.dogs.erase(c.dogs.begin() + 1000, c.dogs.end());
+  c.dogs.erase(c.dogs.begin(), c.dogs.begin() + 900);
+  support::run_to_end(c.context);
+  BOOST_TEST(c.expired == 100U);
+}
+
+BOOST_AUTO_TEST_CASE(follows_when_a_virtual_time_is_over)
+{
+  context_with_wheel c;
+  wheel_watchdog dog(c.wheel, idle_window{1ms, 24h});
+  outcome o;
+  dog.async_expired(o.recorder());
+  {
+    virtual_time time(c.wheel);
+    time.advance(1h);
+    dog.touch();
+    c.wheel.set_pressure(0.5);
+    time.advance(11h + 30min);  // the look before 12h finds it touched
+  }
+  dog.touch();
+  c.wheel.set_pressure(1);
+  support::run_to_end(c.context);
+  BOOST_TEST(o.succeeded());
+}
+
+BOOST_AUTO_TEST_CASE(a_look_that_is_ahead_is_no_work)
+{
+  context_with_wheel c;
+  wheel_watchdog dog(c.wheel, idle_window{1h, 2h});
+  dog.async_expired([](error_code) {});
+  c.wheel.set_pressure(0.5);
+  c.context.poll();
+  dog.cancel();
+  support::run_to_end(c.context);
+  BOOST_TEST(c.wheel.stats().wakeups == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_look_wakes_nobody_up_when_all_is_filed_under_the_pressure)
+{
+  wheel_in_virtual_time c;
+  wheel_watchdog dog(c.wheel, idle_window{1h, 2h});
+  c.wheel.set_pressure(0.5);
+  c.time.advance(2h + 1ms);
+  dog.touch();
+  outcome o;
+  dog.async_expired(o.recorder());
+  BOOST_TEST((c.wheel.next_expiry() >= c.wheel.now() + 90min));
+  c.time.advance_to_next();
+  BOOST_TEST((c.elapsed() >= 210min));
+  BOOST_TEST(o.succeeded());
+}
+
+BOOST_AUTO_TEST_CASE(whatever_happens_it_expires_by_the_rule_and_within_two_ticks)
+{
+  wheel_in_virtual_time c;
+  any_watched all(c.wheel);
+  std::mt19937 random(1124);
+  const auto below = [&](int n) { return std::uniform_int_distribution<>(0, n - 1)(random); };
+  for (int step = 0; step != 20'000; ++step) {
+    watched_by_rule& one = *all.dogs[static_cast<std::size_t>(below(any_watched::many))];
+    switch (below(8)) {
+      case 0: all.set_pressure(below(11) / 10.0); break;
+      case 1: all.set_pressure(std::min(1.0, c.wheel.pressure() + 1e-4)); break;
+      case 2: one.touch(); break;
+      case 3: one.start(); break;
+      case 4: one.move(); break;
+      case 5: one.cancel(); break;
+      case 6:
+        if (below(4) == 0) one.replace({1ms * (1 + below(500)), 1s * (1 + below(100))});
+        break;
+      default:
+        if (below(10) == 0) one.set_timeout(1ms * (1 + below(5000)));
+    }
+    constexpr std::array spans{1, 1, 20, 300, 5000};
+    c.time.advance(1ms * (1 + below(spans[static_cast<std::size_t>(below(5))])));
+    BOOST_TEST_REQUIRE(all.check() == "");
+  }
+  BOOST_TEST(all.expired() > 1000);
 }
 
 BOOST_AUTO_TEST_CASE(costs_the_context_nothing_if_nobody_follows)

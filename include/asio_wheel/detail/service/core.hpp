@@ -175,7 +175,7 @@ public:
     if (options_.max_pending != 0) pending_.fetch_add(n, std::memory_order_relaxed);
   }
 
-  /// Sets the pressure, and tells those that follow it, in pieces.
+  /// Sets the pressure. Those that follow it are told by passes.
   void set_pressure(double p) noexcept;
   [[nodiscard]] pressure& pressure_on() noexcept { return pressure_; }
 
@@ -226,6 +226,7 @@ private:
   struct outlook {
     std::uint64_t due = 0;  ///< a bit for each shard where something is due
     tick next = no_tick;    ///< to wake up for; no_tick if no wait is filed that is not due
+    bool more = false;      ///< at once, of the look at what the pressure has brought near
   };
 
   /// What a delivery is to do next.
@@ -247,8 +248,6 @@ private:
   [[nodiscard]] outlook catch_up() noexcept;
   [[nodiscard]] bool request_due(std::uint64_t sources) noexcept;
   void post_due() noexcept;
-  void tell_of_pressure() noexcept;
-  [[nodiscard]] bool tell_some_of_pressure() noexcept;
   void deliver_due(bool behind_pass = false);
   void deliver_found();
   [[gnu::flatten]] void take_due(next_wait& next, bool first, bool behind_pass) noexcept;
@@ -275,7 +274,7 @@ private:
   std::atomic<int> delivering_{0};      ///< threads that deliver what is due
   std::atomic<bool> found_due_{false};  ///< a pass has requested a delivery, which is to follow it
 
-  pressure pressure_;
+  pressure pressure_{clock_};
 
   gate posting_;  ///< of post()
 

@@ -1,71 +1,146 @@
-// L2 service: how busy the program says it is, and who wants to know.
+// L2 service: how busy the program says it is, and whose deadlines depend on that.
 #pragma once
 
 #include <asio_wheel/detail/ground/export.hpp>
-#include <asio_wheel/detail/ground/intrusive_list.hpp>
 #include <asio_wheel/detail/ground/spin_lock.hpp>
-#include <asio_wheel/detail/ground/tick.hpp>
+#include <asio_wheel/detail/service/wheel_clock.hpp>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
+#include <memory>
 #include <mutex>
+#include <span>
+#include <vector>
 
 namespace asio_wheel::detail {
 
+/// What a pressure of `p` leaves of a timeout between `shortest` and `longest`.
+[[nodiscard]] inline duration shortened(duration longest, duration shortest, double p) noexcept
+{
+  if (p == 1) return shortest;  // the product might not fit
+  const double part = p * static_cast<double>((longest - shortest).count());
+  return std::max(longest - duration{static_cast<duration::rep>(part)}, shortest);
+}
+
 /// Something with a deadline that depends on the pressure.
-class under_pressure : private list_link {
+class under_pressure {
 public:
   under_pressure() = default;
   under_pressure(const under_pressure&) = delete;
   under_pressure& operator=(const under_pressure&) = delete;
 
-  /// The pressure has risen: what is pending may be due earlier. Returns a tick to wake up at.
-  [[nodiscard]] virtual tick follow() noexcept = 0;
-
-  [[nodiscard]] static list_link& link_of(under_pressure& u) noexcept { return u; }
-  [[nodiscard]] static under_pressure& of_link(list_link& link) noexcept
-  {
-    return static_cast<under_pressure&>(link);
-  }
+  /// Sees to it that what is pending is filed for the present deadline.
+  virtual void follow() noexcept = 0;
 
 protected:
   ~under_pressure() = default;
+
+private:
+  friend class pressure;
+
+  std::size_t place_ = 0;  ///< among the followers
 };
 
-/// The pressure, and the list of those that follow it.
+/// The pressure, and those that follow it.
 ///
 /// Falling pressure takes no telling: deadlines that have moved are found out about when they come
-/// (lazy_state.hpp). When it rises, whoever is in the list is told, a few at a time: the list turns
-/// under the lock, so that those who come and go meanwhile are in nobody's way.
+/// (lazy_state.hpp). When it rises, all deadlines move forward at once, by as many different times
+/// as there are timeouts, and nobody knows who has been put off by a store in the meantime. So
+/// somebody has a **look** at all followers. From what the previous look knew of one, the earliest
+/// that it can be due takes a few nanoseconds. Only if that is near, within a 32nd of its timeout,
+/// it is asked, and if it is so, told to follow. The look also finds out when the next one is
+/// needed: before the first of the others is due. When the longest timeout since the rise is over,
+/// all that was filed under less pressure has come up, and no look is needed any more.
+///
+/// A look is made by passes (driver.hpp), a piece in each. After it there is a pause, so that looks
+/// take a small part of the time, however often the pressure rises.
 class ASIO_WHEEL_EXPORT pressure {
 public:
-  /// How many are told at a time: some ten microseconds of work.
-  static constexpr std::size_t piece = 64;
+  explicit pressure(const wheel_clock& clock) noexcept : clock_(clock) {}
 
   [[nodiscard]] double value() const noexcept { return value_.load(std::memory_order_relaxed); }
 
-  /// Sets it. Whether tell_some() is to be called until it returns false, and nobody does so yet.
-  [[nodiscard]] bool set(double p) noexcept;
+  /// Sets it. Returns when to look; time_point::max() if there is no need.
+  [[nodiscard]] time_point set(double p) noexcept;
 
-  /// Tells the next ones, and sets `when` to a tick to wake up at. Whether there are more.
-  [[nodiscard]] bool tell_some(tick& when) noexcept;
+  /// When the next look is needed. Does not require a lock: who makes it earlier asks for a pass
+  /// afterwards.
+  [[nodiscard]] time_point next_look() const noexcept
+  {
+    return next_look_.load(std::memory_order_seq_cst);
+  }
 
-  void add(under_pressure& u) noexcept;
+  /// A piece of the look for which it is time. Whether there is more of it.
+  [[nodiscard]] bool look() noexcept;
+
+  /// From here on `u` is told. Its deadline counts from `base`, which grows. Throws std::bad_alloc.
+  void add(under_pressure& u, const std::atomic<time_point>& base, duration longest,
+           duration shortest);
   void remove(under_pressure& u) noexcept;
 
-  /// For someone in the list who is about to move: nobody is told meanwhile.
+  /// The timeout of `u` is this from here on.
+  void change(under_pressure& u, duration longest, duration shortest) noexcept;
+
+  /// For a follower that is about to move: nobody is told meanwhile.
   [[nodiscard]] std::unique_lock<spin_lock> hush() noexcept
   {
     return std::unique_lock<spin_lock>(mutex_);
   }
 
+  /// Where its base has moved. Requires hush().
+  void move_base(const under_pressure& u, const std::atomic<time_point>& base) noexcept
+  {
+    at(u.place_).base = &base;
+  }
+
 private:
+  // A piece takes some tens of microseconds: it ends after so many followers, or so many that
+  // follow.
+  static constexpr std::size_t most_seen = 4096;
+  static constexpr std::size_t most_told = 64;
+
+  static constexpr duration pause{40};  ///< after a look, for each follower
+
+  struct follower {
+    const std::atomic<time_point>* base;
+    time_point known_base;  ///< what it was
+    duration longest;
+    duration shortest;
+    under_pressure* who;
+  };
+
+  static constexpr std::size_t at_a_time = 64;
+  static constexpr std::size_t page_length = 2 * at_a_time;
+  using page = std::array<follower, page_length>;  // followers stay where they are when more come
+
+  [[nodiscard]] follower& at(std::size_t place) noexcept
+  {
+    return (*pages_[place / page_length])[place % page_length];
+  }
+
+  [[nodiscard]] std::size_t look_at(std::span<follower> followers, time_point now) noexcept;
+
+  /// Whether one with that timeout is near, as far as is known. If not, notes when it will be.
+  [[nodiscard]] bool is_near(const follower& f, duration timeout, time_point now) noexcept;
+  [[nodiscard]] bool matters(const follower& f, duration timeout, time_point now) const noexcept;
+  void end_look(time_point now) noexcept;
+  [[nodiscard]] time_point end_of_pause() const noexcept;
+
+  const wheel_clock& clock_;
   std::atomic<double> value_{0};
+  std::atomic<time_point> next_look_{time_point::max()};
+
   spin_lock mutex_;  ///< guards all below; taken before the shards' locks
-  intrusive_list<under_pressure> followers_;
-  std::size_t count_ = 0;
-  std::size_t untold_ = 0;
-  bool telling_ = false;
+  std::vector<std::unique_ptr<page>> pages_;
+  std::size_t size_ = 0;
+  time_point last_rise_{};
+
+  std::size_t left_ = 0;      ///< of a look: it has yet to come to the first so many
+  bool risen_again_ = false;  ///< since it began
+  time_point next_near_{};    ///< when the first of those that it has seen will be near
+  time_point ended_{};        ///< when the latest did
 };
 
 }  // namespace asio_wheel::detail
