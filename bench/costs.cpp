@@ -21,6 +21,7 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <string>
 
 #include "asio_timers.hpp"
 #include "measure.hpp"
@@ -392,6 +393,10 @@ int main(int argc, char** argv)
     }
     const auto found = acts.find({s.act, s.of});
     if (found == acts.end()) throw po::error("there is no act " + s.act + " of " + s.of);
+    // What is negative has become large.
+    constexpr std::size_t most = 1'000'000'000;
+    if (s.times < 1 || s.times > most || s.timers < 1 || s.timers > most)
+      throw po::error("--times and --timers must be within 1 and " + std::to_string(most));
     const idle_thread second;
     found->second(s);
     std::_Exit(0);

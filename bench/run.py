@@ -37,7 +37,10 @@ def rounds(text):
 
 
 def numbers(text):
-    return {int(float(n)) for n in text.split(",")}
+    try:
+        return {int(float(n)) for n in text.split(",")}
+    except OverflowError:
+        raise ValueError from None
 
 
 def arguments():

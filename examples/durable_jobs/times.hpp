@@ -7,6 +7,7 @@
 
 #include <charconv>
 #include <chrono>
+#include <cmath>
 #include <ctime>
 #include <iomanip>
 #include <optional>
@@ -17,7 +18,8 @@
 
 namespace durable_jobs {
 
-/// "250ms", "30s", "5m", "2h", "1d". Nothing if it is none, or not within 0 and 10,000 days.
+/// "250ms", "30s", "5m", "2h", "1d"; rounded up. Nothing if it is none, or not within 0 and 10,000
+/// days.
 inline std::optional<std::chrono::milliseconds> parse_duration(std::string_view text)
 {
   struct unit {
@@ -33,7 +35,7 @@ inline std::optional<std::chrono::milliseconds> parse_duration(std::string_view 
   for (const auto& u : units) {
     const double ms = number * static_cast<double>(u.ms);
     if (name == u.name && ms <= 86'400'000e4)
-      return std::chrono::milliseconds(static_cast<std::int64_t>(ms));
+      return std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(ms)));
   }
   return std::nullopt;
 }
