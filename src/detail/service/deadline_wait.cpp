@@ -17,7 +17,7 @@ void fail_without_wheel()
 }
 
 deadline_wait::deadline_wait(end_fn f, const deadline_filing& where, terms t, bool foreign) noexcept
-  : guarded_wait(f, foreign, true),
+  : guarded_wait(f, foreign),
     home_(&where.core.local()),
     type_(t.type),
     report_(t.report)

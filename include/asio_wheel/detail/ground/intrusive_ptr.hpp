@@ -23,7 +23,7 @@ public:
   {
     p->owners_.fetch_add(1, std::memory_order_relaxed);
   }
-  friend void intrusive_ptr_release(const intrusive_ref_counter* p) noexcept
+  [[gnu::always_inline]] friend void intrusive_ptr_release(const intrusive_ref_counter* p) noexcept
   {
     if (p->owners_.fetch_sub(1, std::memory_order_acq_rel) == 1) [[unlikely]]
       destroy(p);
@@ -62,7 +62,7 @@ public:
     swap(other);
     return *this;
   }
-  ~intrusive_ptr()
+  [[gnu::always_inline]] ~intrusive_ptr()
   {
     if (p_) intrusive_ptr_release(p_);
   }

@@ -31,14 +31,15 @@ public:
   static constexpr std::chrono::microseconds shortest_sleep{50};
   static constexpr std::chrono::microseconds longest_sleep{1000};
 
-  [[nodiscard]] bool try_lock() noexcept
+  [[nodiscard, gnu::always_inline]] bool try_lock() noexcept
   {
     return !taken_.exchange(true, std::memory_order_acquire);
   }
 
-  void lock() noexcept
+  [[gnu::always_inline]] void lock() noexcept
   {
-    if (!try_lock()) lock_contended();
+    if (!try_lock()) [[unlikely]]
+      lock_contended();
   }
 
   void unlock() noexcept { taken_.store(false, std::memory_order_release); }

@@ -17,9 +17,20 @@
 
 namespace asio_wheel::detail {
 
-/// When an operation is to be cancelled, and how. `Time` is a duration, a time_point or a guard.
+/// When an operation is to be cancelled, and how. `Time` is a duration, a time_point or a guard:
+/// see guarded_by for why the destructor is inline.
 template <class Time>
 struct deadline_terms {
+  deadline_terms(Time w, asio::cancellation_type_t t, wheel_timer_service* s)
+    : when(std::move(w)),
+      type(t),
+      wheel(s)
+  {}
+  deadline_terms(const deadline_terms&) = default;
+  deadline_terms(deadline_terms&&) = default;
+  deadline_terms& operator=(const deadline_terms&) = delete;
+  [[gnu::always_inline]] ~deadline_terms() = default;
+
   Time when;
   asio::cancellation_type_t type;
   wheel_timer_service* wheel;  ///< null: the wheel of the operation's executor
@@ -150,10 +161,10 @@ struct initiate_with_deadline : initiation_base<Initiation> {
   }
 
 private:
-  template <class I, class When, class Handler, class... Args>
-  void launch(I&& i, When&& when, Handler&& handler, Args&&... args) const
+  template <class I, class Handler, class... Args>
+  void launch(I&& i, Time when, Handler&& handler, Args&&... args) const
   {
-    auto where = filing(std::forward<When>(when), handler);
+    auto where = filing(when, handler);
     const auto& fallback = fallback_for<std::decay_t<Handler>>(where);
     using operation =
       limited_operation<std::decay_t<Handler>, std::decay_t<decltype(fallback)>, Signatures...>;
@@ -170,12 +181,11 @@ private:
     op.initiated(where);
   }
 
-  template <class When, class Handler>
-  [[nodiscard]] auto filing(When&& when, [[maybe_unused]] const Handler& handler) const
+  template <class Handler>
+  [[nodiscard]] auto filing(Time& when, [[maybe_unused]] const Handler& handler) const
   {
     if constexpr (std::is_same_v<Time, guarded_by>) {
-      operation_guard& guard = *when.guard;
-      return guard_filing{std::forward<When>(when), guard};
+      return guard_filing(when);
     } else {
       wheel_core& c = detail::core_of(wheel_for(handler));
       return deadline_filing{c, c.tick_for(when)};

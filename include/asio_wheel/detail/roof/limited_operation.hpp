@@ -55,16 +55,16 @@ public:
   template <class... Args>
   void complete(Args&&... args)
   {
+    if (driver_notice later; end_guarded(later)) return take_handler()(std::forward<Args>(args)...);
     driver_notice later;
-    if (!end_operation(later)) return leave_behind(later, std::forward<Args>(args)...);
-    if (const wait_outcome instead = verdict(); instead != wait_outcome::expired) [[unlikely]]
-      call_with_verdict(to_error(instead), take_handler(), std::forward<Args>(args)...);
-    else
-      take_handler()(std::forward<Args>(args)...);
+    if (!end_operation(later)) return leave_result_behind(later, std::forward<Args>(args)...);
+    if (verdict() != wait_outcome::expired) [[unlikely]]
+      return judge(std::forward<Args>(args)...);
+    take_handler()(std::forward<Args>(args)...);
   }
 
   /// The operation was destroyed.
-  void abandon() noexcept
+  [[gnu::noinline, gnu::cold]] void abandon() noexcept
   {
     driver_notice later;
     if (leave_result(later)) destroy();
@@ -76,6 +76,14 @@ private:
   using fallback_type = std::conditional_t<has_own_executor<Handler>, no_executor, Fallback>;
   using executor_type = asio::associated_executor_t<Handler, fallback_type>;
   static constexpr bool runs_anywhere = std::is_same_v<executor_type, no_executor>;
+
+  /// What an operation that has completed leaves behind for the last holder.
+  struct left_behind {
+    explicit left_behind(const executor_type& ex) : work(ex) {}
+
+    executor_work<executor_type> work;
+    completion_result<Signatures...> result;
+  };
 
   /// The deadline on its way through the handler's executor, which may drop it.
   class errand {
@@ -202,15 +210,22 @@ private:
 
   // The end, for who has the state to himself.
 
+  /// The operation has completed, and there is a verdict.
+  template <class... Args>
+  [[gnu::noinline, gnu::cold]] void judge(Args&&... args)
+  {
+    const error_code instead = to_error(verdict());
+    call_with_verdict(instead, take_handler(), std::forward<Args>(args)...);
+  }
+
   /// The operation has completed while there is a holder.
   template <class... Args>
-  void leave_behind(driver_notice& later, Args&&... args)
+  [[gnu::noinline, gnu::cold]] void leave_result_behind(driver_notice& later, Args&&... args)
   {
     try {
-      result_.store(std::forward<Args>(args)...);
-      work_.emplace(executor());
+      left_.emplace(executor()).result.store(std::forward<Args>(args)...);
     } catch (...) {
-      result_ = {};
+      left_.reset();
       if (leave_result(later)) destroy();
       throw;
     }
@@ -219,15 +234,15 @@ private:
 
   void finish()
   {
-    if (result_.empty())
-      destroy();
-    else
+    if (left_)
       deliver();
+    else
+      destroy();
   }
 
-  void finish_elsewhere() noexcept
+  [[gnu::noinline, gnu::cold]] void finish_elsewhere() noexcept
   {
-    if (result_.empty()) return destroy();
+    if (!left_) return destroy();
     result_errand r(*this);
     try {
       if constexpr (runs_anywhere)
@@ -243,8 +258,9 @@ private:
   void deliver()
   {
     const error_code instead = to_error(verdict());
-    [[maybe_unused]] const auto work_until_called = std::move(work_);
-    result_.deliver(
+    left_behind left = std::move(*left_);
+    left_.reset();
+    left.result.deliver(
       [&](auto&&... values) { call_with_verdict(instead, take_handler(), std::move(values)...); });
   }
 
@@ -254,6 +270,14 @@ private:
   /// Nor may it outlive the handler, which may own what the allocator draws on.
   [[nodiscard]] Handler take_handler()
   {
+    if (keeps_core()) [[unlikely]]
+      return take_handler_and_core();
+    const owner memory(handler_, *this);
+    return std::move(handler_);
+  }
+
+  [[nodiscard, gnu::noinline, gnu::cold]] Handler take_handler_and_core()
+  {
     const auto core_meanwhile = take_core();
     const owner memory(handler_, *this);
     return std::move(handler_);
@@ -261,8 +285,7 @@ private:
 
   Handler handler_;
   [[no_unique_address]] fallback_type fallback_;
-  completion_result<Signatures...> result_;           ///< left behind for the last holder
-  std::optional<executor_work<executor_type>> work_;  ///< for as long as there is a result
+  std::optional<left_behind> left_;
 };
 
 /// What the operation proper completes: the owner of the state. It has the user's handler's

@@ -37,7 +37,9 @@ struct deadline_filing {
 
 /// The same for one that is guarded. The operation takes over the count.
 struct guard_filing {
-  guarded_by counted;
+  explicit guard_filing(guarded_by& by) noexcept : counted(by), guard(*by.guard) {}
+
+  guarded_by& counted;
   operation_guard& guard;
 
   [[nodiscard]] const asio::any_io_executor& executor() const noexcept
@@ -54,7 +56,7 @@ public:
   driver_notice() = default;
   driver_notice(const driver_notice&) = delete;
   driver_notice& operator=(const driver_notice&) = delete;
-  ~driver_notice()
+  [[gnu::always_inline]] ~driver_notice()
   {
     if (home_ && home_->has_unneeded()) wheel_core::tell_driver(*home_);
     if (guard_) operation_guard::rest(guard_);
@@ -141,19 +143,37 @@ protected:
   /// The same for one that is guarded.
   [[nodiscard]] bool start(const guard_filing& where) noexcept
   {
+    operation_guard& guard = where.guard;
     home& h = *home_;
     h.lock();
-    if (ended_ || !where.guard.add_next(*this)) return start_first(where.guard);
-    static_cast<void>(let_go());
+    if (holders_ != 1 || ended_ || !guard.add_next(*this)) [[unlikely]]
+      return start_first(guard);
+    holders_ = 0;
     h.unlock();
     return true;
   }
 
-  /// The operation has ended: takes the deadline out. Whether that leaves the state to the caller.
-  [[nodiscard]] bool end_operation(driver_notice& later) noexcept
+  /// The operation has ended: if it is guarded and has no holder, that leaves the state to the
+  /// caller, and there is no verdict. Whether it is.
+  [[nodiscard, gnu::always_inline]] bool end_guarded(driver_notice& later) noexcept
   {
-    return (by_.guard && end_guarded(later)) || leave(false, later);
+    if (!by_.guard) return false;
+    home& h = *home_;
+    h.lock();
+    if (!shard::is_guarded(*this) || holders_ != 0 || sending_) [[unlikely]] {
+      h.unlock();
+      return false;
+    }
+    wait_list::erase(*this);
+    shard::let_go(*this);
+    if (linked_) shard::cut_link(*this);
+    h.unlock();
+    later.set(std::move(by_.guard));
+    return true;
   }
+
+  /// The operation has ended: takes the deadline out. Whether that leaves the state to the caller.
+  [[nodiscard]] bool end_operation(driver_notice& later) noexcept { return leave(false, later); }
 
   /// The same once the result is in the state: if there are holders, they are to see to the rest.
   [[nodiscard]] bool leave_result(driver_notice& later) noexcept { return leave(true, later); }
@@ -174,10 +194,11 @@ protected:
   /// What to report in place of operation_aborted: timed_out or rejected; `expired` if nothing.
   [[nodiscard]] wait_outcome verdict() const noexcept { return verdict_; }
 
-  /// Keeps the core while the state is being freed.
+  [[nodiscard]] bool keeps_core() const noexcept { return keeps_core_; }
+
+  /// Keeps the core while the state is being freed. Requires that the state has done so.
   [[nodiscard]] intrusive_ptr<wheel_core> take_core() noexcept
   {
-    if (!keeps_core_) return {};
     keeps_core_ = false;
     return {&core(), false};
   }
@@ -185,23 +206,8 @@ protected:
 private:
   [[nodiscard, gnu::flatten]] bool leave(bool for_good, driver_notice& later) noexcept;
   [[nodiscard]] bool end_first() noexcept;
-  [[nodiscard]] bool start_first(operation_guard& guard) noexcept;
+  [[nodiscard, gnu::cold]] bool start_first(operation_guard& guard) noexcept;
 
-  /// end_operation() for one that is guarded and has no holder: no more than that. Whether it is.
-  [[nodiscard]] bool end_guarded(driver_notice& later) noexcept
-  {
-    home& h = *home_;
-    h.lock();
-    const bool alone = shard::is_guarded(*this) && holders_ == 0 && !sending_;
-    if (alone) {
-      wait_list::erase(*this);
-      shard::let_go(*this);
-      if (linked_) shard::cut_link(*this);
-      later.set(std::move(by_.guard));
-    }
-    h.unlock();
-    return alone;
-  }
   [[nodiscard]] wait_outcome begin(time_point taken_up, tick& renewed) noexcept;
   void take_off(flight& f) noexcept;
   void set_sent() noexcept;

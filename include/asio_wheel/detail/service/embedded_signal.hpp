@@ -21,7 +21,10 @@ public:
   embedded_signal() = default;
   embedded_signal(const embedded_signal&) = delete;
   embedded_signal& operator=(const embedded_signal&) = delete;
-  ~embedded_signal() { clear(); }
+  ~embedded_signal()
+  {
+    if (of_ && of_->destroy) of_->destroy(room_);
+  }
 
   /// Calls the handler in the slot, if there is one.
   void emit(asio::cancellation_type_t type)

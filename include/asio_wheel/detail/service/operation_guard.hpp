@@ -17,21 +17,29 @@ namespace asio_wheel::detail {
 class operation_guard;
 using guard_ptr = intrusive_ptr<operation_guard>;
 
-/// What guards an operation.
+/// What guards an operation. Tokens carry it through a dozen functions, and it stays in registers
+/// only if none of its destructors is called.
 struct guarded_by {
+  /// @param t  the operation's own deadline, if the guard has none
+  guarded_by(guard_ptr g, time_point t = time_point::max()) noexcept : guard(std::move(g)), until(t)
+  {}
+  guarded_by(const guarded_by&) = default;
+  guarded_by(guarded_by&&) = default;
+  guarded_by& operator=(const guarded_by&) = delete;
+  [[gnu::always_inline]] ~guarded_by() = default;
+
   guard_ptr guard;
-  time_point until = time_point::max();  ///< the operation's own deadline, if the guard has none
+  time_point until;
 };
 
 /// The deadline of an operation as a guard sees it.
 class guarded_wait : public linked<wait_op> {
 protected:
-  using linked::linked;
-
   guarded_wait(end_fn f, guarded_by&& by) noexcept
     : linked(f, true, true),  // as if foreign, to begin where the guard is asked
       by_(std::move(by))
   {}
+  guarded_wait(end_fn f, bool foreign) noexcept : linked(f, foreign, true), by_(nullptr) {}
 
   guarded_by by_;  ///< until the operation ends; null if it has no guard
 
@@ -83,7 +91,7 @@ public:
 
   /// The same if the wait is filed early enough, so that there is no more to it. Whether it was.
   /// Requires the lock.
-  [[nodiscard]] bool add_next(guarded_wait& deadline) noexcept
+  [[nodiscard, gnu::always_inline]] bool add_next(guarded_wait& deadline) noexcept
   {
     if (!filed_.load(std::memory_order_relaxed) ||
         deadline.by_.until < filed_for_.load(std::memory_order_relaxed))
@@ -101,7 +109,7 @@ public:
 
   /// Takes the wait out of the wheel, if there is nothing to guard. To be called behind the handler
   /// of an operation that has ended.
-  static void rest(operation_guard* counted) noexcept
+  [[gnu::always_inline]] static void rest(operation_guard* counted) noexcept
   {
     home& h = counted->home_;
     h.lock();
@@ -137,7 +145,7 @@ private:
   [[nodiscard]] tick file(section& s) noexcept;
   [[nodiscard]] tick end_guarded(wait_outcome outcome) noexcept;
   void set_filed() noexcept;
-  void take_out_if_at_rest() noexcept;
+  [[gnu::cold]] void take_out_if_at_rest() noexcept;
   [[nodiscard]] bool take_out() noexcept;
 
   const intrusive_ptr<wheel_core> core_;

@@ -40,7 +40,7 @@ class alignas(128) shard {
 public:
   shard(wheel_geometry geometry, const wheel_clock& clock);
 
-  void lock() noexcept { mutex_.lock(); }
+  [[gnu::always_inline]] void lock() noexcept { mutex_.lock(); }
   void unlock() noexcept { mutex_.unlock(); }
 
   /// Whether the context is going away: no wait may be filed any more.
