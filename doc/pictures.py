@@ -142,7 +142,7 @@ def life_of_a_wait():
     p.text(385, 124, "a lock, for some tens of ns;", "soft small")
     p.text(385, 142, "a slot, found by the deadline’s tick", "soft small")
     p.box(260, 216, 250, 78, ["driver", "a strand and the one steady_timer,", "set to the earliest occupied slot"])
-    p.box(600, 66, 180, 66, ["batch", "each thread takes one", "wait at a time"])
+    p.box(600, 66, 180, 66, ["delivery", "each thread takes one", "wait at a time"])
     p.box(600, 228, 180, 66, ["h(error_code)", "through its executor;", "its memory is free by then"])
     p.arrow([(170, 69), (277, 80)])
     p.text(222, 62, "file", "small")

@@ -61,9 +61,10 @@ struct wheel_stats {
   std::uint64_t cascaded = 0;       ///< moves of a wait to a finer level
   std::uint64_t largest_batch = 0;  ///< most waits delivered in a row until none was due
 
-  /// How late expired waits were: from the tick at which a wait was due until its batch began. The
-  /// deadline may lie up to one tick before that tick. A wait whose deadline was past when it
-  /// started counts from its deadline, or from the wheel's latest pass if that is later.
+  /// How late expired waits were: from the tick at which a wait was due until the function began
+  /// that called its handler. The deadline may lie up to one tick before that tick. A wait whose
+  /// deadline was past when it started counts from its deadline, or from the wheel's latest pass if
+  /// that is later.
   log2_histogram lateness;
 };
 

@@ -325,9 +325,10 @@ private:
   {
     to = std::min(to, tick{count(never) - 1});
     tell("advance to {}", count(to));
-    wheel_.advance(to);
+    const tick next = wheel_.advance(to);
     model_.advance(to);
     expect(wheel_.next_tick() > to, "advance() has left something to do");
+    expect(next == wheel_.next_tick(), "advance() has returned another tick than next_tick()");
   }
 
   void rewind(std::uint64_t by)

@@ -32,9 +32,7 @@ wheel_core::wheel_core(asio::execution_context& context, const asio::any_io_exec
     reserved_(options_.reserve),
     clock_(options_.clock, options_.tick),
     homes_(*this, options_, clock_),
-    driver_(
-      native_, context, clock_, [this] { return pass(); },
-      [this](tick when) { return needs_wake_up(when); }, [this] { deliver_found(); })
+    driver_(native_, context, clock_, *this)
 {}
 
 wheel_core::~wheel_core() = default;
@@ -107,7 +105,6 @@ void section::finish() noexcept
   home_.unlock();
 
   if (post) c.post_ended(home_);
-  if (cancelled_ != 0) c.count_ended(cancelled_);
   if (unneeded != no_tick) c.driver_.forget(unneeded);
   // The core may go with it.
   if (destroyed_) destroyed_->end(home_, wait_outcome::destroyed);
@@ -152,7 +149,7 @@ wheel_core::outlook wheel_core::advance_shards(tick now) noexcept
 }
 
 /// Whether a wait is known to be filed that needs a wake-up at `when` or before.
-bool wheel_core::needs_wake_up(tick when) const noexcept
+bool wheel_core::needs_pass(tick when) const noexcept
 {
   for (home* h = homes_.latest(); h; h = h->older()) {
     const tick next = h->next_tick();
@@ -161,16 +158,18 @@ bool wheel_core::needs_wake_up(tick when) const noexcept
   return false;
 }
 
-/// Moves all wheels to the present. Returns the next tick to wake up for; nothing if no wait is
-/// filed. The delivery of what is due follows the pass, in deliver_found().
-std::optional<tick> wheel_core::pass()
+/// Moves all wheels to the present. Returns the next tick to wake up for; no_tick if no wait is
+/// filed. The delivery of what is due follows the pass.
+tick wheel_core::pass()
 {
   outlook all;
+  time_point now;
   {
     const std::lock_guard lock(advance_mutex_);
-    all = advance_shards(clock_.tick_floor(clock_.now()));
+    now = clock_.now();
+    all = advance_shards(clock_.tick_floor(now));
   }
-  if (all.due != 0 && request_due(all.due)) found_due_ = true;
+  if (all.due != 0 && request_due(all.due)) found_due_ = now;
   if (all.more) driver_.insist();
   if (all.next != no_tick) return all.next;
   // A thread that the context does not run may have cancelled a wait and not have posted its
@@ -181,7 +180,7 @@ std::optional<tick> wheel_core::pass()
       break;
     }
   }
-  return std::nullopt;
+  return no_tick;
 }
 
 // Delivering what is due.
@@ -190,16 +189,14 @@ std::optional<tick> wheel_core::pass()
 bool wheel_core::request_due(std::uint64_t sources) noexcept
 {
   const std::lock_guard lock(due_mutex_);
-  for (; sources != 0; sources &= sources - 1) {
-    const auto i = static_cast<std::size_t>(std::countr_zero(sources));
-    due_.add_source(homes_[i], i);
-  }
+  for (; sources != 0; sources &= sources - 1)
+    due_.add(homes_[static_cast<std::size_t>(std::countr_zero(sources))]);
   return due_delivery_.request();
 }
 
 void wheel_core::post_due() noexcept
 {
-  if (due_delivery_.post(native_, [this] { deliver_due(); })) return;
+  if (due_delivery_.post(native_, [this] { deliver_due(clock_.now(), false); })) return;
   const std::lock_guard lock(due_mutex_);
   due_delivery_.set_arrived();
 }
@@ -207,26 +204,29 @@ void wheel_core::post_due() noexcept
 /// Behind a pass, at once but for deadlines of operations. Since the timer has completed, an I/O
 /// object may have been destroyed: its aborted operations are queued, and a deadline that came
 /// ahead of them would cancel what is gone.
-void wheel_core::deliver_found()
+void wheel_core::follow_pass()
 {
-  if (found_due_.load(std::memory_order_relaxed) && found_due_.exchange(false)) deliver_due(true);
+  if (found_due_.load(std::memory_order_relaxed) == none_found) return;
+  const time_point now = found_due_.exchange(none_found);
+  if (now != none_found) deliver_due(now, true);
 }
 
-void wheel_core::deliver_due(bool behind_pass)
+/// Calls handlers of what is due by `now`.
+void wheel_core::deliver_due(time_point now, bool behind_pass)
 {
   const one_of here(delivering_);
   next_wait next;
   for (int i = 0; i < delivery::length; ++i) {
-    take_due(next, i == 0, behind_pass);
+    take_due(next, i == 0, now, behind_pass);
     if (next.post) post_due();
     if (next.renewed != no_tick) wake_at(next.renewed);
     if (!next.op) return;
-    next.op->end(*next.at, next.outcome, next.taken_up);
+    next.op->end(*next.at, next.outcome, now);
     if (!next.more) return;
   }
 }
 
-void wheel_core::take_due(next_wait& next, bool first, bool behind_pass) noexcept
+void wheel_core::take_due(next_wait& next, bool first, time_point now, bool behind_pass) noexcept
 {
   next.op = nullptr;
   next.post = false;
@@ -234,21 +234,19 @@ void wheel_core::take_due(next_wait& next, bool first, bool behind_pass) noexcep
   const std::lock_guard lock(due_mutex_);
   if (first) due_delivery_.set_arrived();
   while (!next.op) {
-    if (!due_.may_have_more()) return;
-    if (due_.empty()) {
-      due_.fill(clock_.now(), next.renewed);
-      continue;
-    }
-    next.at = static_cast<home*>(&due_.next_shard());
-    next.taken_up = due_.taken_up();
-    const std::lock_guard at(*next.at);
-    if (behind_pass && shard::is_deadline(due_.cell(0))) {
+    next.at = due_.lock_first();
+    if (!next.at) return;
+    const std::lock_guard at(*next.at, std::adopt_lock);
+    if (behind_pass && next.at->is_deadline_due()) {
       next.post = due_delivery_.request();
       return;
     }
-    next.op = next.at->take(due_.take_cell(), next.taken_up, next.outcome, next.renewed);
+    next.op = next.at->pop_due(now, next.outcome, next.renewed);
+    if (!next.at->has_due()) due_.drop_first();
   }
-  next.more = due_.may_have_more();
+  largest_burst_ = std::max(largest_burst_, ++burst_);
+  next.more = !due_.empty();
+  if (!next.more) burst_ = 0;
   next.post = next.more && due_delivery_.request();
   if (next.outcome == wait_outcome::expired || next.outcome == wait_outcome::timed_out)
     count_ended(1);
@@ -423,7 +421,7 @@ wheel_stats wheel_core::stats() const noexcept
   }
   stats.wakeups = driver_.wakeups();
   const std::lock_guard lock(due_mutex_);
-  stats.largest_batch = due_.largest_burst();
+  stats.largest_batch = largest_burst_;
   return stats;
 }
 
@@ -460,14 +458,6 @@ void wheel_core::close() noexcept
 {
   homes_.close();
   wait_list all;
-  {
-    const std::lock_guard lock(due_mutex_);
-    while (!due_.empty()) {
-      home& h = static_cast<home&>(due_.next_shard());
-      const std::lock_guard home_lock(h);
-      if (wait_op* const op = h.drop_cell(due_.take_cell())) destroy_later(*op, all);
-    }
-  }
   for (home* h = homes_.latest(); h; h = h->older()) {
     const std::lock_guard lock(*h);
     h->close();

@@ -34,13 +34,11 @@ std::string demangled(const std::type_info& type)
 // which waits for it finds it free at every second look.
 //
 // Every wait that was started before the survey and pends until it has ended is counted once. The
-// walk comes to each at least once: waits move only to where it has yet to come (timing_wheel.hpp),
-// and from there to the batch, which comes last. What it has come to carries the survey's number.
-// Lazy waits alone may be filed further ahead, behind the walk's back; so it is repeated until it
-// finds no new ones of these.
+// walk comes to each at least once: waits move only to where it has yet to come (timing_wheel.hpp).
+// What it has come to carries the survey's number. Lazy waits alone may be filed further ahead,
+// behind the walk's back; so it is repeated until it finds no new ones of these.
 //
-// Waits that have left the batch for their handlers' own executors are in nobody's list, and are
-// not found.
+// Waits on the way to their handlers' own executors are in nobody's list, and are not found.
 
 constexpr std::size_t at_a_time = 64;
 
@@ -195,20 +193,6 @@ private:
       }
     }
   }
-  std::size_t n = 0;
-  {
-    const std::lock_guard lock(due_mutex_);
-    static_assert(due_batch::capacity <= at_a_time);
-    for (std::size_t i = 0; i < due_.size(); ++i) {
-      auto& h = static_cast<home&>(due_.shard_of(i));
-      const std::lock_guard home_lock(h);
-      h.settle();
-      auto* const op = static_cast<wait_op*>(due_.cell(i));
-      const auto& survey = surveys[h.number()];
-      if (op && survey && h.see(*op, *survey)) seen[n++] = ask(h, *op);
-    }
-  }
-  static_cast<void>(add(n));
   if (out_of_memory) std::rethrow_exception(out_of_memory);
   return {found.rows(), read_at};
 }
@@ -217,16 +201,6 @@ private:
 {
   const std::lock_guard one(survey_mutex_);
   tick first = never;
-  {
-    const std::lock_guard lock(due_mutex_);
-    for (std::size_t i = 0; i < due_.size(); ++i) {
-      auto& h = static_cast<home&>(due_.shard_of(i));
-      const std::lock_guard home_lock(h);
-      h.settle();
-      const auto* const op = static_cast<const wait_op*>(due_.cell(i));
-      if (op && !h.is_all_cancelled(*op)) first = std::min(first, op->due());
-    }
-  }
   for (home* h = homes_.latest(); h; h = h->older()) first = std::min(first, earliest_tick(*h));
   // The last deadlines of all round up to a time that never comes.
   const time_point at = clock_.time_of(first);

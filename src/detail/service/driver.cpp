@@ -5,17 +5,14 @@
 #include <algorithm>
 #include <mutex>
 #include <thread>
-#include <utility>
 
 namespace asio_wheel::detail {
 
 driver::driver(const native_executor& native, asio::execution_context& context,
-               const wheel_clock& clock, pass_function pass, std::function<bool(tick)> needs,
-               std::function<void()> behind)
+               const wheel_clock& clock, driven& whom)
   : clock_(clock),
-    make_pass_(std::move(pass)),
-    needs_(std::move(needs)),
-    inner_{native, context, std::move(behind)},
+    driven_(whom),
+    inner_{native, context, whom},
     strand_(std::make_unique<strand>(inner_executor(inner_))),
     timer_(std::make_unique<timer>(*strand_))
 {}
@@ -79,18 +76,21 @@ void driver::wake_earlier(tick when) noexcept
     return insist();  // which has memory of its own
   }
   // The wait may have ended before the timer was set for it. Then nobody tells the driver any more.
-  if (!needs_(when)) insist();
+  if (!driven_.needs_pass(when)) insist();
 }
 
-void driver::pass()
+/// Makes a pass, because it was requested or because the timer has fired for tick `fired`.
+void driver::pass(tick fired)
 {
   // Before the first look at a shard: a wait that is filed behind that look sees them.
   pass_requested_ = false;
   {
     const std::lock_guard lock(timer_mutex_);
     wake_ = disarmed;
+    // It may have been set for something else by now.
+    if (armed_ == fired) armed_ = disarmed;
   }
-  const auto next = make_pass_();
+  const tick next = driven_.pass();
   try {
     set_timer(next);
   } catch (...) {
@@ -100,13 +100,14 @@ void driver::pass()
   }
 }
 
-void driver::set_timer(std::optional<tick> next)
+void driver::set_timer(tick next)
 {
-  if (!inner_.native.counts_timers()) hold_work(next.has_value());
-  const bool stopped = clock_.is_stopped();  // if that changes from here on, another pass follows
+  if (!inner_.native.counts_timers()) hold_work(next != no_tick);
+  // If that changes from here on, another pass follows.
+  const bool stopped = next != no_tick && clock_.is_stopped();
   const std::lock_guard lock(timer_mutex_);
-  const tick when = std::min(wake_.load(), next.value_or(disarmed));
-  if (next && stopped) {
+  const tick when = std::min(wake_.load(), next);
+  if (stopped) {
     arm(never);
   } else if (when != disarmed) {
     arm(when);
@@ -114,7 +115,7 @@ void driver::set_timer(std::optional<tick> next)
     armed_ = disarmed;
     timer_->cancel();
   }
-  wake_ = next && stopped ? clock_.tick_floor(clock_.now()) + 1 : armed_;
+  wake_ = stopped ? clock_.tick_floor(clock_.now()) + 1 : armed_;
 }
 
 /// Keeps the context running while the timer waits. Such a context cannot say what it runs, so that
@@ -132,20 +133,11 @@ void driver::arm(tick when)
   timer_->expires_at(clock_.time_of(when));
   timer_->async_wait(asio::bind_allocator(task_allocator<std::byte>(timer_memory_),
                                           [this, when](const error_code& ec) {
-                                            if (!ec) wake_up(when);
+                                            if (ec) return;
+                                            wakeups_.fetch_add(1, std::memory_order_relaxed);
+                                            pass(when);
                                           }));
   armed_ = when;
-}
-
-void driver::wake_up(tick when)
-{
-  {
-    const std::lock_guard lock(timer_mutex_);
-    // It may have been set for something else by now.
-    if (armed_ == when) armed_ = disarmed;
-  }
-  wakeups_.fetch_add(1, std::memory_order_relaxed);
-  pass();
 }
 
 }  // namespace asio_wheel::detail

@@ -8,8 +8,15 @@ namespace asio_wheel::detail {
 void lazy_state::start(lazy_wait_op& op)
 {
   op.set_deadline(*this);
-  timer_waits::start(
-    op, [this] { return present_tick(); }, [] {});
+  wheel_core& c = core();
+  go_here();
+  tick when;
+  {
+    section s(*this);
+    when = present_tick();
+    if (!file(s, op, when)) return;
+  }
+  c.wake_at(when);
 }
 
 bool lazy_state::is_all_cancelled() noexcept

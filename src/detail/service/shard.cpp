@@ -143,10 +143,6 @@ void shard::end_as_cancelled(wait_op& op) noexcept
       erase(op);
       ended_.push_back(op);
       break;
-    case wait_state::due:
-      op.leave_cell();
-      ended_.push_back(op);
-      break;
     default: break;  // on its way, where it will take note
   }
   set_state(op, wait_state::cancelled);
@@ -163,7 +159,7 @@ std::size_t shard::cancel_all() noexcept
   cancelled_ += n;
   wheel_.drain();
   unneeded_.store(tick{}, std::memory_order_relaxed);
-  look_ahead();
+  look_ahead(never);
   return static_cast<std::size_t>(n);
 }
 
@@ -187,31 +183,20 @@ void shard::advance(tick now) noexcept
 {
   settle();
   unneeded_.store(no_tick, std::memory_order_relaxed);
-  wheel_.advance(now);
-  look_ahead();
+  look_ahead(wheel_.advance(now));
 }
 
-void shard::look_ahead() noexcept
+/// Notes when the wheel has something to do next.
+void shard::look_ahead(tick next) noexcept
 {
-  next_.store(wheel_.empty() ? no_tick : wheel_.next_tick(), std::memory_order_seq_cst);
+  next_.store(next == never && wheel_.empty() ? no_tick : next, std::memory_order_seq_cst);
 }
 
 void shard::rewind(tick now) noexcept
 {
   settle();
   if (now < wheel_.now()) wheel_.rewind(now);
-  look_ahead();
-}
-
-wait_op* shard::pop_due(wheel_entry*& cell, time_point now, tick& renewed) noexcept
-{
-  settle();
-  auto* const op = static_cast<wait_op*>(wheel_.pop_due());
-  if (!op) return nullptr;
-  if (op->lazy_ && renew(static_cast<lazy_wait_op&>(*op), now, renewed)) return nullptr;
-  op->enter_cell(cell);
-  set_state(*op, wait_state::due);
-  return op;
+  look_ahead(wheel_.next_tick());
 }
 
 /// Files a lazy wait again whose deadline is no longer over.
@@ -230,6 +215,22 @@ bool shard::renew(lazy_wait_op& op, time_point now, tick& renewed) noexcept
   return true;
 }
 
+// begin
+
+wait_op* shard::pop_due(time_point now, wait_outcome& outcome, tick& renewed) noexcept
+{
+  settle();
+  for (const wheel_entry* e : wheel_.fresh_due()) {
+    if (e) prefetch_ties(static_cast<const wait_op&>(*e));
+  }
+  auto* const op = static_cast<wait_op*>(wheel_.pop_due());
+  if (!op) return nullptr;
+  if (op->lazy_ && renew(static_cast<lazy_wait_op&>(*op), now, renewed)) return nullptr;
+  outcome = op->foreign_ ? send(*op) : decide(*op, now, renewed);
+  return op->foreign_ || outcome != wait_outcome::undecided ? op : nullptr;
+}
+
+/// Asks for the memory that begin() needs, next to the wait itself.
 void shard::prefetch_ties(const wait_op& op) noexcept
 {
   if (!op.of_timer_) return;
@@ -238,22 +239,13 @@ void shard::prefetch_ties(const wait_op& op) noexcept
   prefetch(of_timer.prev);
 }
 
-// begin
-
-wait_op* shard::take(wheel_entry*& cell, time_point taken_up, wait_outcome& outcome,
-                     tick& renewed) noexcept
+/// Lets a wait go to its handler's executor, where it is to be decided how it ends.
+wait_outcome shard::send(wait_op& op) noexcept
 {
-  settle();
-  auto* const op = static_cast<wait_op*>(cell);
-  if (!op) return nullptr;
-  if (!op->foreign_) {
-    outcome = decide(*op, taken_up, renewed);
-    return outcome != wait_outcome::undecided ? op : nullptr;
-  }
-  set_state(*op, wait_state::sent);
-  op->sending_ = op->shared_;
-  outcome = wait_outcome::undecided;
-  return op;
+  if (state_of(op) == wait_state::filed || state_of(op) == wait_state::handed_back)
+    set_state(op, wait_state::sent);
+  op.sending_ = op.shared_;
+  return wait_outcome::undecided;
 }
 
 wait_outcome shard::begin(wait_op& op, time_point taken_up, tick& renewed) noexcept
@@ -305,19 +297,14 @@ wait_op* shard::pop_ended(wait_outcome& outcome) noexcept
   settle();
   wait_op* const op = ended_.empty() ? static_cast<wait_op*>(wheel_.pop_drained()) : pop_listed();
   if (!op) return nullptr;
-  if (!op->foreign_) {
-    if (!op->shared_ && state_of(*op) == wait_state::cancelled) {
-      outcome = wait_outcome::cancelled;  // which leaves nothing to be done
-    } else {
-      tick none = no_tick;
-      outcome = begin(*op, {}, none);
-    }
-    return op;
+  if (op->foreign_) {
+    outcome = send(*op);
+  } else if (!op->shared_ && state_of(*op) == wait_state::cancelled) {
+    outcome = wait_outcome::cancelled;  // which leaves nothing to be done
+  } else {
+    tick none = no_tick;
+    outcome = begin(*op, {}, none);
   }
-  if (state_of(*op) == wait_state::filed || state_of(*op) == wait_state::handed_back)
-    set_state(*op, wait_state::sent);
-  op->sending_ = op->shared_;
-  outcome = wait_outcome::undecided;
   return op;
 }
 
@@ -351,14 +338,6 @@ wait_op* shard::pop_remaining() noexcept
   return op;
 }
 
-wait_op* shard::drop_cell(wheel_entry*& cell) noexcept
-{
-  settle();
-  auto* const op = static_cast<wait_op*>(cell);
-  if (op) drop(*op);
-  return op;
-}
-
 bool shard::drop(wait_op& op) noexcept
 {
   settle();
@@ -372,7 +351,6 @@ bool shard::drop_deadline(wait_op& op) noexcept
   switch (state_of(op)) {
     case wait_state::none: return false;
     case wait_state::filed: erase(op); break;
-    case wait_state::due: op.leave_cell(); break;
     case wait_state::sent: break;
     case wait_state::guarded:  // which nobody has counted
       wait_list::erase(op);

@@ -74,12 +74,17 @@ std::size_t timer_state::cancel_one() noexcept
 
 void timer_state::start(timer_wait_op& op)
 {
-  timer_waits::start(
-    op, [this] { return tick_of_expiry(); },
-    [&] {
-      latest_.store(&op, std::memory_order_relaxed);
-      cell_.store(op.cell(), std::memory_order_relaxed);
-    });
+  tick when;
+  wheel_core* c = nullptr;
+  {
+    section s(*this);
+    when = tick_of_expiry();
+    if (!file(s, op, when)) return;
+    latest_.store(&op, std::memory_order_relaxed);
+    cell_.store(op.cell(), std::memory_order_relaxed);
+    c = &s.at().core();
+  }
+  c->wake_at(when);
 }
 
 /// What a wait is filed under now. Requires the lock.

@@ -33,9 +33,10 @@ void timer_waits::take_over(timer_waits& other, const section& s) noexcept
   waits_.splice_back(other.waits_);
 }
 
-/// Takes the object to another home if it has no waits.
-void timer_waits::move_to(home& here) noexcept
+void timer_waits::go_here() noexcept
 {
+  home& here = core().local();
+  if (is_at(here)) return;
   const section s(*this);
   if (waits_.empty()) go_to(here);
 }

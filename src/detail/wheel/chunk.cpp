@@ -13,12 +13,14 @@ void chunk_queue::push_back(chunk& c) noexcept
   c.next = nullptr;
   (tail ? tail->next : head) = &c;
   tail = &c;
+  ++length;
 }
 
 void chunk_queue::unlink(chunk& c) noexcept
 {
   (c.prev ? c.prev->next : head) = c.next;
   (c.next ? c.next->prev : tail) = c.prev;
+  --length;
 }
 
 void chunk_queue::splice_back(chunk_queue& other) noexcept
@@ -27,6 +29,7 @@ void chunk_queue::splice_back(chunk_queue& other) noexcept
   other.head->prev = tail;
   (tail ? tail->next : head) = other.head;
   tail = other.tail;
+  length += other.length;
   other = {};
 }
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
-#include <limits>
 #include <stdexcept>
 #include <utility>
 
@@ -21,8 +20,6 @@ constexpr tick overdue = no_tick;
 
 /// Ticks that the cascade of a slot may take, if the level below has room for so many.
 constexpr std::uint64_t longest_lead = 256;
-
-constexpr std::uint64_t all_chunks = std::numeric_limits<std::uint64_t>::max();
 
 /// t + 2^bits, or `never`.
 constexpr tick add_span(tick t, unsigned bits) noexcept
@@ -56,14 +53,15 @@ void prefetch_behind(const chunk& c) noexcept
 timing_wheel::timing_wheel(wheel_geometry g, page_source& pages)
   : slot_bits_(valid(g).slot_bits),
     fan_bits_(g.fan_bits),
-    levels_(g.levels != 0 ? g.levels : 1 + (tick_bits - slot_bits_ + fan_bits_ - 1) / fan_bits_),
+    mask_((1u << g.slot_bits) - 1),
+    levels_(std::min(g.levels - 1, (tick_bits - slot_bits_ + fan_bits_ - 1) / fan_bits_) + 1),
     slots_((std::size_t{levels_} << slot_bits_) + 3),
     pool_(pages),
-    chunks_in_(slots_.size()),
     lead_(slot_bits_ > fan_bits_ ? std::min(longest_lead, std::uint64_t{1} << fan_bits_) : 0),
     least_piece_(g.piece)
 {
   occupied_.resize(std::size_t{levels_} * words_per_level());
+  horizon_[levels_ + 1] = no_tick;
   raise_horizons();
 }
 
@@ -75,24 +73,22 @@ timing_wheel::~timing_wheel()
 
 std::uint32_t timing_wheel::words_per_level() const noexcept
 {
-  return std::max(1u, (mask() + 1) / word_bits);
+  return std::max(1u, (mask_ + 1) / word_bits);
 }
 
 /// The slot of `level` that `t` hashes to.
 std::uint32_t timing_wheel::slot_of(unsigned level, tick t) const noexcept
 {
-  const unsigned bits = shift(level);
-  const auto spans = static_cast<std::uint32_t>(bits < tick_bits ? count(t) >> bits : 0);
-  return (level << slot_bits_) + (spans & mask());
+  return (level << slot_bits_) + (static_cast<std::uint32_t>(count(t) >> shift(level)) & mask_);
 }
 
 /// The slot of the finest level that reaches `when`.
 std::uint32_t timing_wheel::slot_for(tick when) const noexcept
 {
-  for (unsigned level = 0; level < levels_; ++level) {
-    if (when < horizon_[level + 1]) return slot_of(level, when);
-  }
-  return overflow_slot();
+  unsigned level = 0;
+  while (when >= horizon_[level + 1]) ++level;
+  if (level < levels_) return slot_of(level, when);
+  return when == never ? never_slot() : overflow_slot();
 }
 
 void timing_wheel::insert(wheel_entry& e, tick when)
@@ -104,7 +100,7 @@ void timing_wheel::insert(wheel_entry& e, tick when)
     file(e, overdue_slot());
   } else {
     e.at_.due = when;
-    file(e, when == never ? never_slot() : slot_for(when));
+    file(e, slot_for(when));
   }
 }
 
@@ -123,7 +119,6 @@ chunk& timing_wheel::open_chunk(std::uint32_t slot) noexcept
   if (slots_[slot].empty()) mark_occupied(slot);
   chunk& c = pool_.take(slot);
   slots_[slot].push_back(c);
-  ++chunks_in_[slot];
   return c;
 }
 
@@ -142,7 +137,6 @@ tick timing_wheel::close_chunk(chunk& c, tick due) noexcept
 {
   const std::uint32_t slot = c.slot;
   slots_[slot].unlink(c);
-  --chunks_in_[slot];
   pool_.give_back(c);
   if (!slots_[slot].empty()) return no_tick;
   mark_empty(slot);
@@ -159,7 +153,7 @@ void timing_wheel::mark_occupied(std::uint32_t slot) noexcept
 {
   if (slot >= overdue_slot()) return;
   const std::uint32_t level = slot >> slot_bits_;
-  const std::uint32_t bit = slot & mask();
+  const std::uint32_t bit = slot & mask_;
   occupied_[level * words_per_level() + bit / word_bits] |= std::uint64_t{1} << bit % word_bits;
   occupied_levels_ |= std::uint64_t{1} << level;
   ++occupied_slots_[level];
@@ -169,7 +163,7 @@ void timing_wheel::mark_empty(std::uint32_t slot) noexcept
 {
   if (slot >= overdue_slot()) return;
   const std::uint32_t level = slot >> slot_bits_;
-  const std::uint32_t bit = slot & mask();
+  const std::uint32_t bit = slot & mask_;
   occupied_[level * words_per_level() + bit / word_bits] &= ~(std::uint64_t{1} << bit % word_bits);
   if (--occupied_slots_[level] == 0) occupied_levels_ &= ~(std::uint64_t{1} << level);
 }
@@ -187,8 +181,8 @@ tick timing_wheel::wake_tick(std::uint32_t slot, tick due) const noexcept
 tick timing_wheel::first_span(unsigned level) const noexcept
 {
   const unsigned bits = shift(level);
-  const std::uint64_t base = bits < tick_bits ? count(now_) >> bits : 0;
-  const std::uint32_t from = static_cast<std::uint32_t>(base) & mask();
+  const std::uint64_t base = count(now_) >> bits;
+  const std::uint32_t from = static_cast<std::uint32_t>(base) & mask_;
   const std::uint32_t words = words_per_level();
   const std::uint64_t* word = &occupied_[level * words];
 
@@ -199,8 +193,8 @@ tick timing_wheel::first_span(unsigned level) const noexcept
     set = word[index];
   }
   const std::uint32_t slot = index * word_bits + static_cast<std::uint32_t>(std::countr_zero(set));
-  const std::uint64_t spans = base + ((slot - from) & mask());
-  return bits < tick_bits ? tick{spans << bits} : tick{};
+  const std::uint64_t spans = base + ((slot - from) & mask_);
+  return tick{spans << bits};
 }
 
 /// When advance() next has something to do for a slot that begins at `first`: it is due, or its
@@ -236,44 +230,47 @@ bool timing_wheel::empty() const noexcept
          slots_[overflow_slot()].empty() && slots_[never_slot()].empty();
 }
 
-void timing_wheel::advance(tick to) noexcept
+tick timing_wheel::advance(tick to) noexcept
 {
   assert(to >= now_ && to < never);
   const tick before = now_;
-  if (size_ != 0) collect(to);
+  const tick next = size_ != 0 ? collect(to) : never;
   now_ = to;
   // Every horizon is a multiple of a level-1 span, so it can move only when now leaves such a span.
   if ((count(before) ^ count(to)) >> fan_bits_ != 0) raise_horizons();
+  return next;
 }
 
-void timing_wheel::collect(tick to) noexcept
+/// Moves what is due by `to` to the due queue. Returns when there is more to do.
+tick timing_wheel::collect(tick to) noexcept
 {
   take_overdue();
   for (;;) {
     const tick cascade = next_cascade();
-    expire(std::min(to, tick{count(cascade) - 1}));
-    if (cascade > to) return;
+    const tick first = expire(std::min(to, tick{count(cascade) - 1}));
+    if (cascade > to) return std::min(first, cascade);
     now_ = cascade;
     cascade_levels();
   }
 }
 
-/// Moves the slots of level 0 up to `last` to the due queue.
-void timing_wheel::expire(tick last) noexcept
+/// Moves the slots of level 0 up to `last` to the due queue. Returns the first tick of those left;
+/// `never` if none is.
+tick timing_wheel::expire(tick last) noexcept
 {
   while ((occupied_levels_ & 1) != 0) {
     const tick first = first_span(0);
-    if (first > last) return;
+    if (first > last) return first;
     now_ = first;
     chunk_queue found = detach(slot_of(0, first));
     due_.chunks.splice_back(found);
   }
+  return never;
 }
 
 chunk_queue timing_wheel::detach(std::uint32_t slot) noexcept
 {
   if (!slots_[slot].empty()) mark_empty(slot);
-  chunks_in_[slot] = 0;
   return std::exchange(slots_[slot], {});
 }
 
@@ -307,7 +304,7 @@ void timing_wheel::cascade_levels() noexcept
 void timing_wheel::cascade(unsigned level, tick first) noexcept
 {
   const std::uint32_t slot = slot_of(level, first);
-  const std::uint32_t chunks = chunks_in_[slot];
+  const std::uint64_t chunks = slots_[slot].length;
   const std::uint64_t ticks_left = count(first) - count(now_) - lead_of(level - 1);
   // Otherwise the slot was filled anew after its time, and `ticks_left` has wrapped around.
   const bool in_time = count(first) - count(now_) > lead_of(level - 1);
@@ -320,7 +317,6 @@ void timing_wheel::cascade(unsigned level, tick first) noexcept
   cascaded_ += refile(source, piece);
   if (source.empty()) return;
   slots_[slot] = source;
-  chunks_in_[slot] = chunks - static_cast<std::uint32_t>(piece);
   mark_occupied(slot);
   raise_horizons();  // which lowers them, so that newer entries go behind the rest
 }
@@ -330,28 +326,25 @@ void timing_wheel::cascade_overflow() noexcept
 {
   chunk_queue source = detach(overflow_slot());
   raise_horizons();
-  cascaded_ += refile(source, all_chunks);
+  cascaded_ += refile(source, source.length);
 }
 
 /// Files each entry of the first `chunks` of a detached queue in the slot that the horizons name
 /// now. Returns how many entries these were.
-std::uint64_t timing_wheel::refile(chunk_queue& source, std::uint64_t chunks) noexcept
+std::uint64_t timing_wheel::refile(chunk_queue& source, std::size_t chunks) noexcept
 {
   std::uint64_t n = 0;
-  chunk* c = source.head;
-  for (; c && chunks > 0; --chunks) {
-    prefetch_behind(*c);
-    for (unsigned i = 0; i < c->used; ++i) {
-      wheel_entry* e = c->cells[i];
+  for (; chunks != 0 && !source.empty(); --chunks) {
+    chunk& c = *source.head;
+    prefetch_behind(c);
+    for (unsigned i = 0; i < c.used; ++i) {
+      wheel_entry* e = c.cells[i];
       if (e) file(*e, slot_for(e->at_.due));
     }
-    n += std::exchange(c->live, std::uint16_t{0});
-    chunk* const next = c->next;
-    pool_.give_back(*c);
-    c = next;
+    n += std::exchange(c.live, std::uint16_t{0});
+    source.unlink(c);
+    pool_.give_back(c);
   }
-  source.head = c;
-  (c ? c->prev : source.tail) = nullptr;
   return n;
 }
 
@@ -381,7 +374,7 @@ void timing_wheel::rewind(tick to) noexcept
   chunk_queue all = detach_levels();
   now_ = to;
   raise_horizons();  // anew, as no entry is in the way
-  static_cast<void>(refile(all, all_chunks));
+  static_cast<void>(refile(all, all.length));
 }
 
 void timing_wheel::drain() noexcept

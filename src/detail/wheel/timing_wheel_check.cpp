@@ -28,6 +28,7 @@ public:
   std::string check(const chunk_queue& queue, std::size_t read, Wrong wrong)
   {
     const chunk* prev = nullptr;
+    const std::size_t before = chunks;
     for (const chunk* c = queue.head; c; prev = c, c = c->next, read = 0) {
       ++chunks;
       if (c->prev != prev) return "chunks: broken link";
@@ -43,6 +44,7 @@ public:
         return say("chunks: one has ", live, " entries and says ", c->live);
       entries += live;
     }
+    if (chunks - before != queue.length) return "chunks: wrong length";
     return queue.tail == prev ? std::string{} : "chunks: wrong tail";
   }
 
@@ -87,7 +89,7 @@ std::string timing_wheel::check(bool (*inserted_before)(const wheel_entry&,
       bits < 64 && horizon_[level] != never
         ? (count(span_begin(horizon_[level], bits)) >> bits) - (count(now_) >> bits)
         : 0;
-    if (slots_spanned > std::uint64_t{mask()} + 1)
+    if (slots_spanned > std::uint64_t{mask_} + 1)
       return say("window: level ", level - 1, " spans ", slots_spanned, " slots");
   }
 
@@ -115,7 +117,7 @@ std::string timing_wheel::check(bool (*inserted_before)(const wheel_entry&,
   // occupancy
   for (unsigned level = 0; level < levels_; ++level) {
     std::uint32_t occupied = 0;
-    for (std::uint32_t i = 0; i <= mask(); ++i) {
+    for (std::uint32_t i = 0; i <= mask_; ++i) {
       const bool set = occupied_[level * words_per_level() + i / 64] >> i % 64 & 1;
       if (set == slots_[(level << slot_bits_) + i].empty())
         return say("occupancy: wrong bit for slot ", i, " of level ", level);

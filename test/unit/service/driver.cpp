@@ -6,7 +6,6 @@
 #include <boost/asio/post.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
-#include <optional>
 
 namespace asio = boost::asio;
 using namespace asio_wheel::detail;
@@ -21,7 +20,15 @@ namespace {
 }
 
 /// A driver in a context, whose passes find nothing.
-struct driver_alone {
+struct driver_alone : driven {
+  tick pass() override
+  {
+    ++passes;
+    return no_tick;
+  }
+  void follow_pass() override {}
+  [[nodiscard]] bool needs_pass(tick) const noexcept override { return is_needed; }
+
   [[nodiscard]] tick in(std::chrono::nanoseconds d) const
   {
     return clock.tick_ceil(clock.now() + d);
@@ -32,15 +39,7 @@ struct driver_alone {
   int passes = 0;
   bool is_needed = false;
   native_executor native = native_to(context.get_executor());
-  driver subject{native,
-                 context,
-                 clock,
-                 [this]() -> std::optional<tick> {
-                   ++passes;
-                   return std::nullopt;
-                 },
-                 [this](tick) { return is_needed; },
-                 [] {}};
+  driver subject{native, context, clock, *this};
 };
 
 }  // namespace

@@ -26,7 +26,7 @@ namespace {
 constexpr std::size_t many = 100;
 
 /// More waits than a batch: some are still due in the wheel when the first handler runs.
-constexpr std::size_t several_batches = 3 * due_batch::capacity;
+constexpr std::size_t several_batches = 3 * delivery::length;
 
 struct started_waits : context_with_wheel {
   auto recorder(std::size_t i)

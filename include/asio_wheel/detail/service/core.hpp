@@ -5,8 +5,9 @@
 #include <asio_wheel/detail/ground/gate.hpp>
 #include <asio_wheel/detail/ground/intrusive_ptr.hpp>
 #include <asio_wheel/detail/service/delivery.hpp>
+#include <asio_wheel/detail/service/driven.hpp>
 #include <asio_wheel/detail/service/driver.hpp>
-#include <asio_wheel/detail/service/due_batch.hpp>
+#include <asio_wheel/detail/service/due_shards.hpp>
 #include <asio_wheel/detail/service/home.hpp>
 #include <asio_wheel/detail/service/native_executor.hpp>
 #include <asio_wheel/detail/service/page_supply.hpp>
@@ -84,28 +85,23 @@ public:
   }
 
 private:
-  std::size_t count(std::size_t cancelled) noexcept
-  {
-    cancelled_ += cancelled;
-    unfinished_ |= cancelled != 0;
-    return cancelled;
-  }
+  inline std::size_t count(std::size_t cancelled) noexcept;
   [[gnu::noinline]] ASIO_WHEEL_EXPORT void finish() noexcept;
 
   home& home_;
   bool unfinished_ = false;  ///< something is left to be done
   wait_op* destroyed_ = nullptr;
-  std::size_t cancelled_ = 0;
 };
 
 /// All the shards of a wheel, the limit to their waits, the driver, and the deliveries that call
 /// handlers. Counted by the service and by every timer, so that a timer may outlive its context: it
 /// then finds the shards closed.
 ///
-/// There are two ways to a handler. Waits that are **due** leave the wheels through one batch, in
-/// one order. Waits that have **ended** without that, mostly because they were cancelled, wait in
-/// their shards, so that the threads that cancel them keep out of each other's way.
-class ASIO_WHEEL_EXPORT wheel_core : public intrusive_ref_counter<wheel_core> {
+/// There are two ways to a handler. Waits that are **due** are taken from the shards one by one, in
+/// one order. Waits that have **ended** without that, mostly because they were cancelled, are taken
+/// from their shard alone, so that the threads that cancel them keep out of each other's way.
+class ASIO_WHEEL_EXPORT wheel_core final : public intrusive_ref_counter<wheel_core>,
+                                           private driven {
 public:
   wheel_core(asio::execution_context& context, const asio::any_io_executor& ex,
              const wheel_options& options);
@@ -163,7 +159,7 @@ public:
   }
 
   /// Tells the driver what is not needed any more at `h`, if anything.
-  ASIO_WHEEL_EXPORT static void tell_driver(home& h) noexcept;
+  [[gnu::noinline]] ASIO_WHEEL_EXPORT static void tell_driver(home& h) noexcept;
 
   /// Keeps the count that max_pending is compared with.
   void count_ended(std::size_t n) noexcept
@@ -229,31 +225,33 @@ private:
     bool more = false;      ///< at once, of the look at what the pressure has brought near
   };
 
+  static constexpr time_point none_found{};
+
   /// What a delivery is to do next.
   struct next_wait {
     wait_op* op = nullptr;  ///< null: nothing
     home* at;
     wait_outcome outcome;
-    bool post = false;  ///< first, another delivery is to be posted
-    bool more = false;  ///< afterwards, there may be others
-    time_point taken_up;
+    bool post = false;       ///< first, another delivery is to be posted
+    bool more = false;       ///< afterwards, there may be others
     tick renewed = no_tick;  ///< the earliest of those that were filed again
   };
 
   [[gnu::flatten]] void start(wait_op& op, tick when);
 
-  [[nodiscard]] std::optional<tick> pass();
-  [[nodiscard]] bool needs_wake_up(tick when) const noexcept;
+  [[nodiscard]] tick pass() override;
+  void follow_pass() override;
+  [[nodiscard]] bool needs_pass(tick when) const noexcept override;
+
   [[nodiscard]] outlook advance_shards(tick now) noexcept;
   [[nodiscard]] outlook catch_up() noexcept;
   [[nodiscard]] bool request_due(std::uint64_t sources) noexcept;
-  void post_due() noexcept;
-  void deliver_due(bool behind_pass = false);
-  void deliver_found();
-  [[gnu::flatten]] void take_due(next_wait& next, bool first, bool behind_pass) noexcept;
-  void post_ended(home& h) noexcept;
-  void deliver_ended(home& h);
-  [[gnu::flatten]] void take_ended(next_wait& next, bool first) noexcept;
+  [[gnu::noinline]] void post_due() noexcept;
+  [[gnu::flatten]] void deliver_due(time_point now, bool behind_pass);
+  void take_due(next_wait& next, bool first, time_point now, bool behind_pass) noexcept;
+  [[gnu::noinline]] void post_ended(home& h) noexcept;
+  [[gnu::flatten]] void deliver_ended(home& h);
+  void take_ended(next_wait& next, bool first) noexcept;
   void destroy_later(wait_op& op, wait_list& all) noexcept;
 
   const wheel_options options_;
@@ -268,11 +266,17 @@ private:
 
   spin_lock advance_mutex_;  ///< keeps clock and wheels in step; taken before the shards' locks
 
-  mutable spin_lock due_mutex_;  ///< guards the batch; taken before the shards' locks
-  due_batch due_;
+  mutable spin_lock due_mutex_;  ///< guards the following; taken before the shards' locks
+  due_shards due_;
   delivery due_delivery_;
-  std::atomic<int> delivering_{0};      ///< threads that deliver what is due
-  std::atomic<bool> found_due_{false};  ///< a pass has requested a delivery, which is to follow it
+  std::uint64_t burst_ = 0;          ///< waits taken since nothing was due
+  std::uint64_t largest_burst_ = 0;  ///< of all bursts
+
+  std::atomic<int> delivering_{0};  ///< threads that deliver what is due
+
+  /// When a pass was made that has requested a delivery, which is to follow it; none if it has
+  /// begun.
+  std::atomic<time_point> found_due_{none_found};
 
   pressure pressure_{clock_};
 
@@ -282,6 +286,15 @@ private:
 
   driver driver_;
 };
+
+inline std::size_t section::count(std::size_t cancelled) noexcept
+{
+  if (cancelled == 0) return 0;
+  home_.core().count_ended(cancelled);
+  // A delivery that is on its way will find them.
+  unfinished_ |= !home_.ended_delivery_.is_requested() || home_.has_unneeded();
+  return cancelled;
+}
 
 inline void section::file_due(wait_op& op) noexcept
 {

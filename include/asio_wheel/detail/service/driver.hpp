@@ -5,23 +5,22 @@
 #include <asio_wheel/detail/ground/gate.hpp>
 #include <asio_wheel/detail/ground/spin_lock.hpp>
 #include <asio_wheel/detail/ground/tick.hpp>
+#include <asio_wheel/detail/service/driven.hpp>
 #include <asio_wheel/detail/service/inner_executor.hpp>
 #include <asio_wheel/detail/service/task_memory.hpp>
 #include <asio_wheel/detail/service/wheel_clock.hpp>
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <optional>
 
 namespace asio_wheel::detail {
 
 /// Makes a pass when something is due, and sleeps until then.
 ///
-/// A **pass** runs on the strand. It is a function that the driver is given, and returns the tick
-/// of the next one; the timer is set for that. The timer has a pending wait of its own exactly
-/// while a pass names a tick, if only the end of time: that is what keeps `run()` going.
+/// A **pass** runs on the strand, and returns the tick of the next one (driven.hpp); the timer is
+/// set for that. The timer has a pending wait of its own exactly while a pass names a tick, if only
+/// the end of time: that is what keeps `run()` going.
 ///
 /// Whoever needs an earlier pass sets the timer for it, if the context runs the thread. Otherwise,
 /// or if the pass is needed at once, it is posted to the strand, once for all that ask before it
@@ -33,12 +32,8 @@ namespace asio_wheel::detail {
 /// Thread-safe. Once it is closed it touches neither strand nor timer, nor does anything else.
 class driver {
 public:
-  using pass_function = std::function<std::optional<tick>()>;
-
-  /// `needs` says whether a wake-up at a tick is known to be needed; `behind` is called behind each
-  /// pass, when the strand is free again, in the same thread.
   driver(const native_executor& native, asio::execution_context& context, const wheel_clock& clock,
-         pass_function pass, std::function<bool(tick)> needs, std::function<void()> behind);
+         driven& whom);
 
   /// Makes sure of a pass at or before `when`, for a wait that is filed.
   void wake_at(tick when) noexcept
@@ -70,15 +65,13 @@ private:
 
   [[gnu::noinline]] void wake_earlier(tick when) noexcept;
   [[gnu::noinline]] void request_pass();
-  void pass();
-  void set_timer(std::optional<tick> next);
+  void pass(tick fired = disarmed);
+  void set_timer(tick next);
   [[gnu::noinline, gnu::cold]] void hold_work(bool waits) noexcept;
   void arm(tick when);
-  void wake_up(tick when);
 
   const wheel_clock& clock_;
-  const pass_function make_pass_;
-  const std::function<bool(tick)> needs_;
+  driven& driven_;
   inner_resources inner_;
   gate gate_;  ///< to the context, and so to strand and timer
   std::unique_ptr<strand> strand_;

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <asio_wheel/asio.hpp>
+#include <asio_wheel/detail/service/driven.hpp>
 #include <asio_wheel/detail/service/native_executor.hpp>
 #include <asio_wheel/detail/service/task_memory.hpp>
 
 #include <cstddef>
-#include <functional>
 #include <utility>
 
 namespace asio_wheel::detail {
@@ -15,7 +15,7 @@ namespace asio_wheel::detail {
 struct inner_resources {
   const native_executor& native;
   asio::execution_context& context;
-  const std::function<void()> behind;  ///< runs behind each turn, off the strand
+  driven& whom;  ///< whose passes the strand makes
   task_memory memory = {};
 };
 
@@ -34,9 +34,9 @@ public:
   template <class Function>
   void execute(Function f) const
   {
-    auto turn = [f = std::move(f), &behind = resources_->behind]() mutable {
+    auto turn = [f = std::move(f), &whom = resources_->whom]() mutable {
       f();
-      behind();
+      whom.follow_pass();
     };
     if (posts_ || !resources_->native.running_in_this_thread())
       resources_->native.post(

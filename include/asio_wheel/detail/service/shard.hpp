@@ -120,29 +120,22 @@ public:
     return {op.due(), op.stamp_};
   }
 
-  /// Takes the next wait that is due to `cell`. No wait if that was a lazy one whose deadline has
-  /// moved: it is filed again, and its tick noted if it is earlier than `renewed`.
-  [[nodiscard]] wait_op* pop_due(wheel_entry*& cell, time_point now, tick& renewed) noexcept;
-
-  /// Asks for the memory that begin() needs, next to the wait itself.
-  static void prefetch_ties(const wait_op& op) noexcept;
+  /// Whether the next wait that is due is an operation's deadline. Requires that there is one.
+  [[nodiscard]] bool is_deadline_due() const noexcept
+  {
+    return static_cast<const wait_op&>(*wheel_.front_due()).shared_;
+  }
 
   // begin
+
+  /// The next wait that is due, which leaves the wheel at `now`: begins it, or sends it on its way
+  /// if it is `foreign`. Null if there is none, or it was a lazy one whose deadline has moved: that
+  /// is filed again, and its tick noted if it is earlier than `renewed`.
+  [[nodiscard]] wait_op* pop_due(time_point now, wait_outcome& outcome, tick& renewed) noexcept;
 
   /// Decides how a wait ends that left the wheel at `taken_up`, and makes it unreachable. Undecided
   /// if it is a lazy one that was filed again after all.
   [[nodiscard]] wait_outcome begin(wait_op& op, time_point taken_up, tick& renewed) noexcept;
-
-  /// Whether what is in a cell of the batch is an operation's deadline.
-  [[nodiscard]] static bool is_deadline(const wheel_entry* cell) noexcept
-  {
-    return cell && static_cast<const wait_op*>(cell)->shared_;
-  }
-
-  /// What is in a cell of the batch: begins it, or sends it on its way if it is `foreign`. Null if
-  /// nothing is there, or is there any more.
-  [[nodiscard]] wait_op* take(wheel_entry*& cell, time_point taken_up, wait_outcome& outcome,
-                              tick& renewed) noexcept;
 
   /// Whether there are waits for pop_ended().
   [[nodiscard]] bool has_ended() const noexcept
@@ -158,12 +151,9 @@ public:
 
   // destroy
 
-  /// Lets no new waits in. Those there are, but for what is in the batch, are for pop_remaining().
+  /// Lets no new waits in. Those there are, are for pop_remaining().
   void close() noexcept;
   [[nodiscard]] wait_op* pop_remaining() noexcept;
-
-  /// What is in a cell of the batch, made unreachable; null if nothing is there any more.
-  [[nodiscard]] wait_op* drop_cell(wheel_entry*& cell) noexcept;
 
   // How these waits end is not told to anybody. Whether they were pending until now.
 
@@ -271,13 +261,15 @@ private:
   }
   [[nodiscard]] static wait_link& link_of(const wait_op& op) noexcept;
   static void cut_ties(wait_op& op) noexcept;
+  static void prefetch_ties(const wait_op& op) noexcept;
 
   [[nodiscard]] wait_op* pop_listed() noexcept;
-  void look_ahead() noexcept;
+  [[nodiscard]] static wait_outcome send(wait_op& op) noexcept;
+  void look_ahead(tick next) noexcept;
   void insert(wait_op& op, tick when);
   void stamp(wait_op& op) noexcept;
   void erase(wait_op& op) noexcept;
-  [[gnu::noinline]] void carry_out_cancels() noexcept;
+  [[gnu::noinline, gnu::flatten]] void carry_out_cancels() noexcept;
   void end_as_cancelled(wait_op& op) noexcept;
   [[nodiscard]] bool renew(lazy_wait_op& op, time_point now, tick& renewed) noexcept;
   [[nodiscard]] wait_outcome decide(wait_op& op, time_point taken_up, tick& renewed) noexcept;

@@ -25,8 +25,8 @@ public:
   [[nodiscard]] time_point expiry() const noexcept;
 
   // These cancel what is pending, and return how many that were.
-  std::size_t expires_at(time_point deadline) noexcept;
-  std::size_t expires_after(duration delay) noexcept;
+  [[gnu::flatten]] std::size_t expires_at(time_point deadline) noexcept;
+  [[gnu::flatten]] std::size_t expires_after(duration delay) noexcept;
   std::size_t cancel() noexcept;
 
   /// Cancels the oldest pending wait. Returns how many that were, 0 or 1.
@@ -37,7 +37,7 @@ public:
   [[gnu::flatten]] void start(timer_wait_op& op);
 
 private:
-  [[gnu::flatten]] std::size_t set_expiry(time_point deadline, tick when, home& here) noexcept;
+  std::size_t set_expiry(time_point deadline, tick when, home& here) noexcept;
   [[nodiscard]] tick tick_of_expiry() const noexcept;
 
   void prefetch_self() const noexcept;

@@ -13,9 +13,9 @@ namespace asio_wheel::detail {
 
 /// What timers, watchdogs and tasks have in common: waits that are cancelled together.
 ///
-/// All waits of one object have the same home, which guards everything here. It is the home of the
-/// thread that started the first of them; while there are none, another thread may take the object
-/// over to its own.
+/// All waits of one object have the same home, which guards everything here. It is the home of a
+/// thread that is about to start the first of them: while there are none, it may take the object
+/// over from another one's.
 ///
 /// Thread-safe, but for construction, destruction and moves of the object itself.
 class ASIO_WHEEL_EXPORT timer_waits {
@@ -43,11 +43,9 @@ protected:
   template <class Take>
   void assign(timer_waits& other, Take take) noexcept;
 
-  /// Starts a wait under the tick that `when()` returns in the critical section. `filed()` is
-  /// called there, too, if the wait was filed.
-  /// Throws std::bad_alloc, with nothing changed and the wait not taken over.
-  template <class When, class Filed>
-  void start(timer_wait_op& op, When when, Filed filed);
+  /// Files a wait, as wheel_core::file() does, and lists it. The core is to be woken for it
+  /// afterwards; then the object may be gone, but not the core.
+  [[nodiscard]] inline bool file(section& s, timer_wait_op& op, tick when);
 
   /// Cancels what is pending, in a section; `here` is the home of this thread.
   std::size_t cancel(section& s, const home& here) noexcept;
@@ -67,8 +65,10 @@ protected:
     if (!is_at(h)) home_.store(&h, std::memory_order_release);
   }
 
+  /// Takes it to the home of this thread, unless it has waits.
+  void go_here() noexcept;
+
 private:
-  void move_to(home& here) noexcept;
   void take_over(timer_waits& other, const section& s) noexcept;
 
   std::atomic<home*> home_;  ///< of a core that is counted
@@ -95,6 +95,13 @@ private:
   }
 };
 
+inline bool timer_waits::file(section& s, timer_wait_op& op, tick when)
+{
+  if (!s.at().core().file(s, op, when)) return false;
+  waits_.push_back(op);
+  return true;
+}
+
 template <class Take>
 void timer_waits::assign(timer_waits& other, Take take) noexcept
 {
@@ -106,23 +113,6 @@ void timer_waits::assign(timer_waits& other, Take take) noexcept
   const section s(other);
   take_over(other, s);
   take();
-}
-
-template <class When, class Filed>
-void timer_waits::start(timer_wait_op& op, When when, Filed filed)
-{
-  // The object may be gone as soon as the wait is filed; the context may not.
-  wheel_core& c = core();
-  if (home& here = c.local(); !is_at(here)) move_to(here);
-  tick at;
-  {
-    section s(*this);
-    at = when();
-    if (!c.file(s, op, at)) return;
-    waits_.push_back(op);
-    filed();
-  }
-  c.wake_at(at);
 }
 
 }  // namespace asio_wheel::detail

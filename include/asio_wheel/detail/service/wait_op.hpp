@@ -23,11 +23,10 @@ namespace asio_wheel::detail {
 //   file     puts the wait on the wheel of its home (core.hpp). A refused one is never filed: it is
 //            `rejected`, and its handler is told so.
 //   expire   the wheel has come to the wait's tick. Nothing is decided by that. The wait stays
-//            where others can reach it: in the wheel's queue of due entries, then in the batch from
-//            which handlers are called (due_batch.hpp), and, if its handler has an executor of its
-//            own, on the way there.
-//   cancel   wins until the handler begins, wherever the wait is: it leaves wheel or batch for the
-//            list of the ended, or, on its way to an executor, takes note of what to say there.
+//            where others can reach it: in the wheel's queue of due entries, and, if its handler
+//            has an executor of its own, on the way there.
+//   cancel   wins until the handler begins, wherever the wait is: it leaves the wheel for the list
+//            of the ended, or, on its way to an executor, takes note of what to say there.
 //   begin    decides how the wait ends, on the handler's executor, right before the call.
 //   destroy  the context goes away, or an executor drops the wait on its way.
 //
@@ -61,7 +60,6 @@ enum class wait_outcome : std::uint8_t {
 enum class wait_state : std::uint8_t {
   none,         ///< nowhere: not started yet, or begun
   filed,        ///< in the wheel, due or not
-  due,          ///< in the batch
   sent,         ///< on its way to the handler's own executor
   handed_back,  ///< in the list of the ended, as it could not be sent
   cancelled,    ///< in the list of the ended, or on that way
@@ -146,17 +144,11 @@ protected:
 private:
   friend class shard;
   friend class wheel_core;
-  friend class due_batch;
   friend class deadline_wait;
 
   end_fn end_;
 
-  // One word. The stamp orders the starts of one thread across shards (see shard::file); it lasts
-  // for 22 years of 100,000 starts a second.
-  static constexpr unsigned stamp_bits = 46;
-  static constexpr std::uint64_t last_stamp = (std::uint64_t{1} << stamp_bits) - 1;
-
-  std::uint64_t stamp_ : stamp_bits = 0;
+  // One word, to the stamp.
   std::uint64_t seen_ : 2 = 0;  ///< number of the survey that has seen it last (shard::see)
   std::uint64_t state_ : 3 = 0;
   std::uint64_t of_timer_ : 1;
@@ -178,6 +170,14 @@ protected:
   std::uint64_t holders_ : 6 = 0;     ///< threads that use it outside of the lock
   std::uint64_t sending_ : 1 = 0;     ///< one of them is about to send it
   std::uint64_t keeps_core_ : 1 = 0;  ///< a count of the core is its own
+
+private:
+  // Orders the starts of one thread across shards (see shard::file). Lasts for 22 years of 100,000
+  // starts a second.
+  static constexpr unsigned stamp_bits = 46;
+  static constexpr std::uint64_t last_stamp = (std::uint64_t{1} << stamp_bits) - 1;
+
+  std::uint64_t stamp_ : stamp_bits = 0;
 };
 static_assert(sizeof(void*) != 8 || sizeof(wait_op) == 32);
 

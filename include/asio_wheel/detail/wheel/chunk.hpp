@@ -15,8 +15,8 @@ namespace asio_wheel::detail {
 /// Base of whatever is filed in a `timing_wheel`.
 ///
 /// While it is filed, the entry knows the cell that points to it, and the cell's chunk knows the
-/// slot: that is all `erase` needs. While it is not filed, its owner uses the same two words: to
-/// link it into a list, or to name a cell outside the wheel that points to it.
+/// slot: that is all `erase` needs. While it is not filed, its owner uses the same two words to
+/// link it into a list.
 class wheel_entry {
 public:
   wheel_entry() noexcept : at_{} {}
@@ -29,17 +29,7 @@ public:
   /// The cell that points to it while it is filed, for prefetching.
   [[nodiscard]] const void* cell() const noexcept { return at_.cell; }
 
-  // For an owner, while the entry is not filed.
-
-  /// Makes `cell` point to this entry. Keeps due().
-  void enter_cell(wheel_entry*& cell) noexcept
-  {
-    at_.cell = &cell;
-    cell = this;
-  }
-  void leave_cell() noexcept { *at_.cell = nullptr; }
-
-  /// For an `intrusive_list`.
+  /// For an `intrusive_list`, while the entry is not filed.
   [[nodiscard]] static list_link& link_of(wheel_entry& e) noexcept { return e.link_; }
   [[nodiscard]] static wheel_entry& of_link(list_link& link) noexcept
   {
@@ -90,6 +80,7 @@ static_assert(sizeof(chunk) == 128);
 struct chunk_queue {
   chunk* head = nullptr;
   chunk* tail = nullptr;
+  std::size_t length = 0;
 
   [[nodiscard]] bool empty() const noexcept { return head == nullptr; }
   void push_back(chunk& c) noexcept;

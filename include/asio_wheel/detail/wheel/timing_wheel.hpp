@@ -19,7 +19,7 @@ namespace asio_wheel::detail {
 struct wheel_geometry {
   unsigned slot_bits = 10;
   unsigned fan_bits = 8;
-  unsigned levels = 0;  ///< 0: as many as 64-bit ticks take
+  unsigned levels = 0;  ///< at most; 0: as many as 64-bit ticks take
   unsigned piece = 16;  ///< chunks a tick that a cascade may move without haste
 };
 
@@ -123,8 +123,9 @@ public:
   }
 
   /// Moves now to `to`, and what is due by then to the due queue: overdue entries first, then
-  /// in the order of their ticks, then of their insertion. Requires to >= now().
-  void advance(tick to) noexcept;
+  /// in the order of their ticks, then of their insertion. Returns next_tick(). Requires
+  /// to >= now().
+  tick advance(tick to) noexcept;
 
   /// Moves now back to `to`. Due entries stay due, with a tick of `to` at the latest; all others
   /// keep their ticks and their order. Never allocates. O(slots + entries). Requires to <= now().
@@ -135,6 +136,15 @@ public:
 
   /// The next due entry, left where it is; nullptr if there is none.
   [[nodiscard]] wheel_entry* front_due() const noexcept { return front(due_); }
+
+  /// What pop_due() takes next, as far as it is at hand, null where it was erased; nothing once
+  /// some of that has been popped. For prefetching what entries point to.
+  [[nodiscard]] std::span<wheel_entry* const> fresh_due() const noexcept
+  {
+    const chunk* const c = due_.chunks.head;
+    if (!c || due_.read != 0) return {};
+    return {c->cells, c->used};
+  }
 
   /// Moves all entries, due or not, to where pop_drained() finds them: the due ones first, then
   /// level by level from the finest on, in the order of their slots. Touches no entry. O(occupied
@@ -218,7 +228,6 @@ private:
   };
 
   [[nodiscard]] unsigned shift(unsigned level) const noexcept { return level * fan_bits_; }
-  [[nodiscard]] std::uint32_t mask() const noexcept { return (1u << slot_bits_) - 1; }
   [[nodiscard]] std::uint32_t words_per_level() const noexcept;
   [[nodiscard]] std::uint32_t slot_of(unsigned level, tick t) const noexcept;
   [[nodiscard]] std::uint32_t slot_for(tick when) const noexcept;
@@ -244,19 +253,20 @@ private:
   void erase_from(outlet& from, wheel_entry& e) noexcept;
   void leave(outlet& from, chunk& c) noexcept;
   [[nodiscard]] chunk_queue detach_levels() noexcept;
-  void collect(tick to) noexcept;
+  [[nodiscard]] tick collect(tick to) noexcept;
   void take_overdue() noexcept;
-  void expire(tick last) noexcept;
+  [[nodiscard]] tick expire(tick last) noexcept;
   [[nodiscard]] tick next_cascade() const noexcept;
   void cascade_levels() noexcept;
   void cascade(unsigned level, tick first) noexcept;
   void cascade_overflow() noexcept;
-  [[nodiscard]] std::uint64_t refile(chunk_queue& source, std::uint64_t chunks) noexcept;
+  [[nodiscard]] std::uint64_t refile(chunk_queue& source, std::size_t chunks) noexcept;
   void raise_horizons() noexcept;
 
   // What every insert and erase uses comes first, in two cache lines.
   unsigned slot_bits_;
   unsigned fan_bits_;
+  std::uint32_t mask_;  ///< of the slots of a level
   unsigned levels_;
   tick now_{};
   std::uint64_t occupied_levels_ = 0;  ///< bit k: level k has an occupied slot
@@ -265,13 +275,13 @@ private:
   std::vector<std::uint64_t> occupied_;  ///< a bit for each slot of each level
   chunk_pool pool_;
 
-  std::array<tick, max_levels + 1> horizon_{};  ///< [k]: levels below k hold the ticks before it
+  /// [k]: levels below k hold the ticks before it. One more, that no tick reaches, ends a search.
+  std::array<tick, max_levels + 2> horizon_{};
   std::array<std::uint32_t, max_levels> occupied_slots_{};  ///< how many, by level
 
   outlet due_;
   outlet drained_;
   std::uint64_t cascaded_ = 0;
-  zeroed_table<std::uint32_t> chunks_in_;  ///< how many, by slot
   std::uint64_t lead_;
   unsigned least_piece_;
 };
