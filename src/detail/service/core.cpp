@@ -169,7 +169,10 @@ tick wheel_core::pass()
     now = clock_.now();
     all = advance_shards(clock_.tick_floor(now));
   }
-  if (all.due != 0 && request_due(all.due)) found_due_ = now;
+  if (all.due != 0) {
+    found_in_ |= all.due;
+    found_due_ = now;
+  }
   if (all.more) driver_.insist();
   if (all.next != no_tick) return all.next;
   // A thread that the context does not run may have cancelled a wait and not have posted its
@@ -185,13 +188,15 @@ tick wheel_core::pass()
 
 // Delivering what is due.
 
-/// Something is due in these shards. Whether the delivery is to be posted.
-bool wheel_core::request_due(std::uint64_t sources) noexcept
+/// Something was found due in these shards: sees to it that it is delivered.
+void wheel_core::request_due(std::uint64_t found) noexcept
 {
-  const std::lock_guard lock(due_mutex_);
-  for (; sources != 0; sources &= sources - 1)
-    due_.add(homes_[static_cast<std::size_t>(std::countr_zero(sources))]);
-  return due_delivery_.request();
+  found_in_ |= found;
+  {
+    const std::lock_guard lock(due_mutex_);
+    if (!due_delivery_.request()) return;
+  }
+  post_due();
 }
 
 void wheel_core::post_due() noexcept
@@ -233,6 +238,10 @@ void wheel_core::take_due(next_wait& next, bool first, time_point now, bool behi
   next.renewed = no_tick;
   const std::lock_guard lock(due_mutex_);
   if (first) due_delivery_.set_arrived();
+  if (found_in_.load(std::memory_order_relaxed) != 0) {
+    for (std::uint64_t found = found_in_.exchange(0); found != 0; found &= found - 1)
+      due_.add(homes_[static_cast<std::size_t>(std::countr_zero(found))]);
+  }
   while (!next.op) {
     next.at = due_.lock_first();
     if (!next.at) return;
@@ -332,7 +341,7 @@ bool wheel_core::step_clock(time_point limit) noexcept
   {
     // What is due comes first, and what its handlers start may be due next.
     const std::lock_guard lock(due_mutex_);
-    if (due_delivery_.is_requested() || delivering_ != 0) return true;
+    if (found_in_ != 0 || due_delivery_.is_requested() || delivering_ != 0) return true;
   }
   outlook all;
   {
@@ -346,7 +355,7 @@ bool wheel_core::step_clock(time_point limit) noexcept
       all = advance_shards(all.next);
     }
   }
-  if (request_due(all.due)) post_due();
+  request_due(all.due);
   return true;
 }
 
@@ -358,7 +367,7 @@ bool wheel_core::is_at_rest() noexcept
     all = catch_up();
   }
   if (all.due == 0) return clock_.time_of(all.next) == time_point::max();
-  if (request_due(all.due)) post_due();
+  request_due(all.due);
   return false;
 }
 
@@ -378,7 +387,7 @@ void wheel_core::start_clock() noexcept
     passed_.store(present, std::memory_order_relaxed);
     clock_.run();
   }
-  if (all.due != 0 && request_due(all.due)) post_due();
+  if (all.due != 0) request_due(all.due);
   rest_clock();
 }
 

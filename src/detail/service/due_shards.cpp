@@ -40,12 +40,12 @@ void due_shards::drop_first() noexcept
 void due_shards::push(const source& s) noexcept
 {
   heap_[size_++] = s;
-  std::push_heap(heap_.data(), heap_.data() + size_, comes_later);
+  if (size_ > 1) std::push_heap(heap_.data(), heap_.data() + size_, comes_later);
 }
 
 due_shards::source& due_shards::pop() noexcept
 {
-  std::pop_heap(heap_.data(), heap_.data() + size_, comes_later);
+  if (size_ > 1) std::pop_heap(heap_.data(), heap_.data() + size_, comes_later);
   return heap_[--size_];
 }
 

@@ -243,9 +243,9 @@ private:
   void follow_pass() override;
   [[nodiscard]] bool needs_pass(tick when) const noexcept override;
 
-  [[nodiscard]] outlook advance_shards(tick now) noexcept;
+  [[nodiscard, gnu::flatten]] outlook advance_shards(tick now) noexcept;
   [[nodiscard]] outlook catch_up() noexcept;
-  [[nodiscard]] bool request_due(std::uint64_t sources) noexcept;
+  void request_due(std::uint64_t found) noexcept;
   [[gnu::noinline]] void post_due() noexcept;
   [[gnu::flatten]] void deliver_due(time_point now, bool behind_pass);
   void take_due(next_wait& next, bool first, time_point now, bool behind_pass) noexcept;
@@ -272,7 +272,8 @@ private:
   std::uint64_t burst_ = 0;          ///< waits taken since nothing was due
   std::uint64_t largest_burst_ = 0;  ///< of all bursts
 
-  std::atomic<int> delivering_{0};  ///< threads that deliver what is due
+  std::atomic<int> delivering_{0};          ///< threads that deliver what is due
+  std::atomic<std::uint64_t> found_in_{0};  ///< bits of the shards that `due_` is to be told of
 
   /// When a pass was made that has requested a delivery, which is to follow it; none if it has
   /// begun.

@@ -27,7 +27,7 @@ public:
   // These cancel what is pending, and return how many that were.
   [[gnu::flatten]] std::size_t expires_at(time_point deadline) noexcept;
   [[gnu::flatten]] std::size_t expires_after(duration delay) noexcept;
-  std::size_t cancel() noexcept;
+  [[gnu::flatten]] std::size_t cancel() noexcept;
 
   /// Cancels the oldest pending wait. Returns how many that were, 0 or 1.
   std::size_t cancel_one() noexcept;

@@ -254,14 +254,14 @@ private:
   void leave(outlet& from, chunk& c) noexcept;
   [[nodiscard]] chunk_queue detach_levels() noexcept;
   [[nodiscard]] tick collect(tick to) noexcept;
-  void take_overdue() noexcept;
+  [[gnu::noinline]] void take_overdue() noexcept;
   [[nodiscard]] tick expire(tick last) noexcept;
   [[nodiscard]] tick next_cascade() const noexcept;
-  void cascade_levels() noexcept;
+  [[gnu::noinline]] void cascade_levels() noexcept;
   void cascade(unsigned level, tick first) noexcept;
   void cascade_overflow() noexcept;
   [[nodiscard]] std::uint64_t refile(chunk_queue& source, std::size_t chunks) noexcept;
-  void raise_horizons() noexcept;
+  [[gnu::noinline]] void raise_horizons() noexcept;
 
   // What every insert and erase uses comes first, in two cache lines.
   unsigned slot_bits_;
