@@ -49,11 +49,11 @@ struct surroundings {
 /// The session passes on an end of file after all bytes before it. The other direction goes on as
 /// long as its sender likes. A reset is passed on as a reset, and ends both directions.
 ///
-/// One watchdog guards the reads of both directions. It is touched whenever bytes move in either: a
-/// subscriber may be silent for hours, as long as something comes for it. Each direction has one
-/// more, which guards its writes. It is touched when a write begins, and a write ends when the
-/// receiver has taken some of the bytes. So a slow receiver is not stuck, but one that takes
-/// nothing is, whatever moves in the other direction.
+/// One watchdog guards the reads of both directions, and is touched when bytes move in either. So a
+/// subscriber may be silent for hours, as long as something comes for it. Each direction has
+/// another watchdog, which guards its writes and is touched when a write begins. A write ends when
+/// the kernel has taken some of the bytes. So a receiver may be slow; one that takes nothing is
+/// stuck, whatever moves in the other direction.
 template <class Timers>
 class session : public std::enable_shared_from_this<session<Timers>> {
 public:
@@ -153,12 +153,13 @@ private:
     d.to.shutdown(tcp::socket::shutdown_send, ec);
   }
 
-  /// A watchdog has expired. Closing ends the other direction, too, which has nothing to add.
+  /// A watchdog has expired. If a write waited, a receiver is stuck: the bytes that it has not
+  /// taken were the last to move.
   void give_up()
   {
-    if (!client_.is_open()) return;
-    const bool all_taken = up_.rest.size() + down_.rest.size() == 0;
-    ++(all_taken ? surroundings_.counted.idle : surroundings_.counted.stuck);
+    if (!client_.is_open()) return;  // the other direction came first
+    auto& counted = surroundings_.counted;
+    ++(up_.rest.size() + down_.rest.size() != 0 ? counted.stuck : counted.idle);
     close();
   }
 

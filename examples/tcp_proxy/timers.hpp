@@ -130,7 +130,7 @@ struct rearmed : Timers {
 /// No timeouts, to see what the proxy costs without them.
 struct no_timers {
   using timer = asio::steady_timer;
-  static constexpr auto expired = asio::error::timed_out;
+  static constexpr auto expired = asio::error::operation_aborted;  // of a session that is closed
 
   class watchdog {
   public:
