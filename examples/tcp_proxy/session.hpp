@@ -52,8 +52,8 @@ struct surroundings {
 /// One watchdog guards the reads of both directions, and is touched when bytes move in either. So a
 /// subscriber may be silent for hours, as long as something comes for it. Each direction has
 /// another watchdog, which guards its writes and is touched when a write begins. A write ends when
-/// the kernel has taken some of the bytes. So a receiver may be slow; one that takes nothing is
-/// stuck, whatever moves in the other direction.
+/// the kernel has taken some of the bytes. A receiver for which it takes none is stuck, whatever
+/// moves in the other direction.
 template <class Timers>
 class session : public std::enable_shared_from_this<session<Timers>> {
 public:
