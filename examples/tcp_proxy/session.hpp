@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <tuple>
 #include <unordered_set>
 #include <utility>
 
@@ -48,10 +49,11 @@ struct surroundings {
 /// The session passes on an end of file after all bytes before it. The other direction goes on as
 /// long as its sender likes. A reset is passed on as a reset, and ends both directions.
 ///
-/// Each direction has a watchdog that is touched when bytes move in it. It expires for two reasons:
-/// - the receiver takes nothing of what there is for it. It is stuck, and the session ends.
-/// - there is nothing to carry. That alone is fine: a subscriber may be silent for hours. The
-///   session ends only if the other direction has nothing to carry either, or is at its end.
+/// One watchdog guards the reads of both directions, and is touched when bytes move in either. So a
+/// subscriber may be silent for hours, as long as something comes for it. Each direction has
+/// another watchdog, which guards its writes and is touched when a write begins. A write ends when
+/// the kernel has taken some of the bytes. A receiver for which it takes none is stuck, whatever
+/// moves in the other direction.
 template <class Timers>
 class session : public std::enable_shared_from_this<session<Timers>> {
 public:
@@ -59,6 +61,7 @@ public:
     : surroundings_(s),
       client_(std::move(client)),
       upstream_(client_.get_executor()),
+      idle_(client_.get_executor(), s.idle_timeout),
       up_(client_, upstream_, s.idle_timeout, s.counted.up),
       down_(upstream_, client_, s.idle_timeout, s.counted.down)
   {
@@ -80,8 +83,6 @@ public:
     error_code ignored;
     client_.close(ignored);
     upstream_.close(ignored);
-    up_.end();
-    down_.end();
   }
 
 private:
@@ -89,30 +90,16 @@ private:
     direction(tcp::socket& from_, tcp::socket& to_, clock::duration timeout, std::uint64_t& bytes_)
       : from(from_),
         to(to_),
-        idle(from_.get_executor(), timeout),
+        stuck(to_.get_executor(), timeout),
         bytes(bytes_)
     {}
 
-    void moved()
-    {
-      idle.touch();
-      is_silent = false;
-    }
-
-    void end()
-    {
-      is_over = is_silent = true;
-      idle.cancel();
-    }
-
     tcp::socket& from;
     tcp::socket& to;
-    typename Timers::watchdog idle;
+    typename Timers::watchdog stuck;
     std::uint64_t& bytes;
-    bool is_writing = false;
-    bool is_silent = false;  // nothing came for the idle timeout, or the direction has ended
-    bool is_over = false;
     std::array<char, 16 * 1024> buffer;
+    asio::const_buffer rest;  // what the receiver has yet to take
   };
 
   /// The session lives as long as one of its coroutines.
@@ -137,50 +124,43 @@ private:
       error_code ignored;
       s->set_option(tcp::no_delay(true), ignored);
     }
-    for (direction* d : {&up_, &down_}) {
-      direction& other = d == &up_ ? down_ : up_;
-      d->moved();
-      spawn([this, d, &other] { return watch(*d, other); });
-      spawn([this, d, &other] { return carry(*d, other); });
-    }
+    idle_.touch();
+    for (direction* d : {&up_, &down_}) spawn([this, d] { return carry(*d); });
   }
 
-  asio::awaitable<void> carry(direction& d, direction& other)
+  asio::awaitable<void> carry(direction& d)
   {
-    while (true) {
-      const auto [read_error, n] =
-        co_await d.from.async_read_some(asio::buffer(d.buffer), no_throw);
-      if (read_error == asio::error::eof) break;
-      if (read_error) co_return reset();
-      d.moved();
-      d.is_writing = true;
-      const auto [write_error, written] =
-        co_await asio::async_write(d.to, asio::buffer(d.buffer, n), no_throw);
-      d.is_writing = false;
-      d.moved();
-      d.bytes += written;
-      // The receiver may have said why it takes no more, so the other direction goes on to its end.
-      if (write_error) break;
-    }
-    error_code ignored;
-    d.to.shutdown(tcp::socket::shutdown_send, ignored);
-    d.end();
-    if (other.is_over) close();
-  }
-
-  asio::awaitable<void> watch(direction& d, direction& other)
-  {
-    auto& counted = surroundings_.counted;
-    while (co_await d.idle.expired()) {
-      if (d.is_over) break;
-      if (d.is_writing || other.is_silent) {
-        ++(d.is_writing ? counted.stuck : counted.idle);
-        close();
-        break;
+    auto unless_idle = idle_.guard(no_throw);
+    auto unless_stuck = d.stuck.guard(no_throw);
+    error_code ec;
+    std::size_t n = 0;
+    while (!ec) {
+      if (d.rest.size() == 0) {
+        std::tie(ec, n) = co_await d.from.async_read_some(asio::buffer(d.buffer), unless_idle);
+        d.rest = asio::buffer(d.buffer, n);
+      } else {
+        d.stuck.touch();
+        std::tie(ec, n) = co_await d.to.async_write_some(d.rest, unless_stuck);
+        d.rest += n;
+        d.bytes += n;
       }
-      d.is_silent = true;
-      d.idle.touch();
+      idle_.touch();
     }
+    if (ec == Timers::expired) co_return give_up();
+    if (d.rest.size() == 0 && ec != asio::error::eof) co_return reset();
+    // A receiver may have said why it takes no more, so the other direction goes on to its end.
+    d.rest = {};
+    d.to.shutdown(tcp::socket::shutdown_send, ec);
+  }
+
+  /// A watchdog has expired. If a write waited, a receiver is stuck: the bytes that it has not
+  /// taken were the last to move.
+  void give_up()
+  {
+    if (!client_.is_open()) return;  // the other direction came first
+    auto& counted = surroundings_.counted;
+    ++(up_.rest.size() + down_.rest.size() != 0 ? counted.stuck : counted.idle);
+    close();
   }
 
   /// Closes both sides with a reset, so that neither believes it has everything.
@@ -196,6 +176,7 @@ private:
   surroundings<Timers>& surroundings_;
   tcp::socket client_;
   tcp::socket upstream_;
+  typename Timers::watchdog idle_;
   direction up_;
   direction down_;
 };
