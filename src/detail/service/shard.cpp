@@ -225,7 +225,11 @@ wait_op* shard::pop_due(time_point now, wait_outcome& outcome, tick& renewed) no
   }
   auto* const op = static_cast<wait_op*>(wheel_.pop_due());
   if (!op) return nullptr;
-  if (op->lazy_ && renew(static_cast<lazy_wait_op&>(*op), now, renewed)) return nullptr;
+  if (op->lazy_) {
+    // Another thread's pass may have been made after `now`.
+    const time_point present = std::max(now, clock_.time_of(wheel_.now()));
+    if (renew(static_cast<lazy_wait_op&>(*op), present, renewed)) return nullptr;
+  }
   outcome = op->foreign_ ? send(*op) : decide(*op, now, renewed);
   return op->foreign_ || outcome != wait_outcome::undecided ? op : nullptr;
 }
