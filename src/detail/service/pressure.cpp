@@ -43,28 +43,23 @@ bool pressure::look() noexcept
   return false;
 }
 
-/// Asks these, as far as what is known does not answer. Returns how many were told to follow.
-std::size_t pressure::look_at(std::span<follower> followers, time_point now) noexcept
+/// Tells those of these that are near to follow. Returns how many.
+std::size_t pressure::look_at(std::span<const follower> followers, time_point now) noexcept
 {
-  struct candidate {
-    follower* f;
-    duration timeout;
+  // What the look comes to next is on its way from memory meanwhile: bases a group ahead, and the
+  // followers that lead to them two groups ahead.
+  const auto ahead = [&](std::size_t groups) {
+    return left_ < groups * at_a_time ? followers.data() : &at(left_ - groups * at_a_time);
   };
-  std::array<candidate, at_a_time> candidates;
-  std::size_t n = 0;
+  const follower* next = ahead(1);
+  const follower* next_but_one = ahead(2);
   const double p = value();
-  for (follower& f : followers) {
-    const duration timeout = shortened(f.longest, f.shortest, p);
-    // What it knows of the future comes from a virtual time that is over.
-    if (!is_near(f, timeout, now) && f.known_base <= now) continue;
-    prefetch(f.base);
-    candidates[n++] = {&f, timeout};
-  }
   std::size_t told = 0;
-  for (const auto& [f, timeout] : std::span(candidates).first(n)) {
-    f->known_base = f->base->load(std::memory_order_relaxed);
-    if (!is_near(*f, timeout, now)) continue;
-    f->who->follow();
+  for (const follower& f : followers) {
+    prefetch(next_but_one++);
+    prefetch((next++)->base);
+    if (!is_near(f, shortened(f.longest, f.shortest, p), now)) continue;
+    f.who->follow();
     ++told;
   }
   return told;
@@ -72,20 +67,22 @@ std::size_t pressure::look_at(std::span<follower> followers, time_point now) noe
 
 bool pressure::is_near(const follower& f, duration timeout, time_point now) noexcept
 {
-  const duration idle = now - f.known_base;
+  const time_point base = f.base->load(std::memory_order_relaxed);
+  const duration idle = now - base;
   if (idle >= timeout - timeout / 32) return true;
   const duration left = timeout - timeout / 64 - idle;
-  if (left < next_near_ - now && matters(f, timeout, now)) next_near_ = now + left;
+  if (left < next_near_ - now && wheel_clock::add(base, timeout) != time_point::max() &&
+      is_affected(f, now))
+    next_near_ = now + left;
   return false;
 }
 
-/// Whether what is pending may be filed for later than its deadline: not if it has none, nor if the
-/// pressure does not change it, nor after the longest timeout, in which all comes up that was filed
-/// under less pressure.
-bool pressure::matters(const follower& f, duration timeout, time_point now) const noexcept
+/// Whether what is pending may be filed for later than its deadline: not if the pressure does not
+/// change it, nor after the longest timeout, in which all comes up that was filed under less
+/// pressure.
+bool pressure::is_affected(const follower& f, time_point now) const noexcept
 {
-  return wheel_clock::add(f.known_base, timeout) != time_point::max() && f.longest != f.shortest &&
-         now < wheel_clock::add(last_rise_, f.longest);
+  return f.longest != f.shortest && now < wheel_clock::add(last_rise_, f.longest);
 }
 
 void pressure::end_look(time_point now) noexcept
@@ -106,7 +103,7 @@ void pressure::add(under_pressure& u, const std::atomic<time_point>& base, durat
   const std::lock_guard lock(mutex_);
   if (size_ == pages_.size() * page_length) pages_.push_back(std::make_unique<page>());
   u.place_ = size_++;
-  at(u.place_) = {&base, base.load(std::memory_order_relaxed), longest, shortest, &u};
+  at(u.place_) = {&base, longest, shortest, &u};
 }
 
 void pressure::remove(under_pressure& u) noexcept

@@ -48,11 +48,12 @@ private:
 /// Falling pressure takes no telling: deadlines that have moved are found out about when they come
 /// (lazy_state.hpp). When it rises, all deadlines move forward at once, by as many different times
 /// as there are timeouts, and nobody knows who has been put off by a store in the meantime. So
-/// somebody has a **look** at all followers. From what the previous look knew of one, the earliest
-/// that it can be due takes a few nanoseconds. Only if that is near, within a 32nd of its timeout,
-/// it is asked, and if it is so, told to follow. The look also finds out when the next one is
-/// needed: before the first of the others is due. When the longest timeout since the rise is over,
-/// all that was filed under less pressure has come up, and no look is needed any more.
+/// somebody has a **look** at all followers. One whose deadline is near, within a 32nd of its
+/// timeout, is told to follow. The look also finds out when the next one is needed: before the
+/// first of the others is due. When the longest timeout since the rise is over, all that was filed
+/// under less pressure has come up, and no look is needed any more.
+///
+/// What a look takes is memory: a line of each follower, besides what is kept here (bench/LOG.md).
 ///
 /// A look is made by passes (driver.hpp), a piece in each. After it there is a pause, so that looks
 /// take a small part of the time, however often the pressure rises.
@@ -105,7 +106,6 @@ private:
 
   struct follower {
     const std::atomic<time_point>* base;
-    time_point known_base;  ///< what it was
     duration longest;
     duration shortest;
     under_pressure* who;
@@ -120,11 +120,11 @@ private:
     return (*pages_[place / page_length])[place % page_length];
   }
 
-  [[nodiscard]] std::size_t look_at(std::span<follower> followers, time_point now) noexcept;
+  [[nodiscard]] std::size_t look_at(std::span<const follower> followers, time_point now) noexcept;
 
-  /// Whether one with that timeout is near, as far as is known. If not, notes when it will be.
+  /// Whether one with that timeout is near. If not, notes when it will be.
   [[nodiscard]] bool is_near(const follower& f, duration timeout, time_point now) noexcept;
-  [[nodiscard]] bool matters(const follower& f, duration timeout, time_point now) const noexcept;
+  [[nodiscard]] bool is_affected(const follower& f, time_point now) const noexcept;
   void end_look(time_point now) noexcept;
   [[nodiscard]] time_point end_of_pause() const noexcept;
 
