@@ -322,8 +322,7 @@ private:
       operation(stream_->socket_,
                 detail::deadline_token<std::decay_t<Handler>, detail::guarded_by,
                                        detail::deadline_report::timed_out>{
-                  std::forward<Handler>(handler),
-                  {deadlines.guard(until), asio::cancellation_type::terminal, nullptr}});
+                  std::forward<Handler>(handler), deadlines.guard(until)});
     }
 
   private:

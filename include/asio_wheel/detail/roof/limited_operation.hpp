@@ -33,34 +33,41 @@ public:
       limited_operation(std::forward<H>(handler), fallback, where, terms{type, report});
     memory.release();
     op->listen();
+    where.hand_over();
     return *op;
   }
 
   [[nodiscard]] const Handler& handler() const noexcept { return handler_; }
 
-  /// To be called once the operation has been initiated.
+  /// Lasts while the operation is being initiated. Its end, with or without an exception, files the
+  /// deadline, unless the operation has ended.
   template <class Where>
-  void initiated(Where& where)
-  {
-    if (!start(where)) finish_elsewhere();
-  }
+  class initiation {
+  public:
+    initiation(limited_operation& op, const Where& where) noexcept : op_(op), where_(where) {}
+    initiation(const initiation&) = delete;
+    initiation& operator=(const initiation&) = delete;
+    ~initiation()
+    {
+      if (!op_.start(where_)) op_.finish_elsewhere();
+    }
 
-  /// The same if it could not be.
-  void not_initiated()
-  {
-    if (release()) finish_elsewhere();
-  }
+  private:
+    limited_operation& op_;
+    const Where& where_;
+  };
 
   /// The operation has completed.
   template <class... Args>
   void complete(Args&&... args)
   {
-    if (driver_notice later; end_guarded(later)) return take_handler()(std::forward<Args>(args)...);
+    if (operation_guard* const guard = end_guarded()) {
+      const driver_notice later(*guard);
+      return pass_on(std::forward<Args>(args)...);
+    }
     driver_notice later;
     if (!end_operation(later)) return leave_result_behind(later, std::forward<Args>(args)...);
-    if (verdict() != wait_outcome::expired) [[unlikely]]
-      return judge(std::forward<Args>(args)...);
-    take_handler()(std::forward<Args>(args)...);
+    pass_on(std::forward<Args>(args)...);
   }
 
   /// The operation was destroyed.
@@ -210,12 +217,21 @@ private:
 
   // The end, for who has the state to himself.
 
-  /// The operation has completed, and there is a verdict.
+  /// The operation has completed.
+  template <class... Args>
+  void pass_on(Args&&... args)
+  {
+    if (keeps_core()) [[unlikely]]
+      return judge(std::forward<Args>(args)...);
+    take_handler()(std::forward<Args>(args)...);
+  }
+
+  /// The same if there may be a verdict.
   template <class... Args>
   [[gnu::noinline, gnu::cold]] void judge(Args&&... args)
   {
     const error_code instead = to_error(verdict());
-    call_with_verdict(instead, take_handler(), std::forward<Args>(args)...);
+    call_with_verdict(instead, take_handler_and_core(), std::forward<Args>(args)...);
   }
 
   /// The operation has completed while there is a holder.
@@ -261,17 +277,17 @@ private:
     left_behind left = std::move(*left_);
     left_.reset();
     left.result.deliver(
-      [&](auto&&... values) { call_with_verdict(instead, take_handler(), std::move(values)...); });
+      [&](auto&&... values) {
+        call_with_verdict(instead, take_handler_and_core(), std::move(values)...);
+    });
   }
 
-  void destroy() noexcept { [[maybe_unused]] const Handler h = take_handler(); }
+  void destroy() noexcept { [[maybe_unused]] const Handler h = take_handler_and_core(); }
 
   /// Destroys the state and frees its memory, which the call may well need for the next operation.
   /// Nor may it outlive the handler, which may own what the allocator draws on.
   [[nodiscard]] Handler take_handler()
   {
-    if (keeps_core()) [[unlikely]]
-      return take_handler_and_core();
     const owner memory(handler_, *this);
     return std::move(handler_);
   }
@@ -279,8 +295,7 @@ private:
   [[nodiscard, gnu::noinline, gnu::cold]] Handler take_handler_and_core()
   {
     const auto core_meanwhile = take_core();
-    const owner memory(handler_, *this);
-    return std::move(handler_);
+    return take_handler();
   }
 
   Handler handler_;
