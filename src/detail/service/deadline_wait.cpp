@@ -40,7 +40,7 @@ bool deadline_wait::start_first() noexcept
   intrusive_ptr<wheel_core> to_wake;
   {
     section s(*home_, std::adopt_lock);
-    if (ended_) return !end_first();
+    if (has_ended()) return !end_first();
     static_cast<void>(let_go());
     filed = guard_->add(s, *this);
     if (filed != no_tick) to_wake = &core();
@@ -55,7 +55,7 @@ bool deadline_wait::start(const deadline_filing& where) noexcept
   wheel_core& c = where.core;
   {
     section s(*home_);
-    if (ended_) return !end_first();
+    if (has_ended()) return !end_first();
     static_cast<void>(let_go());
     if (when == never || home_->is_closed()) {
       c.keep_for(*this);
@@ -73,7 +73,7 @@ bool deadline_wait::start(const deadline_filing& where) noexcept
   return true;
 }
 
-bool deadline_wait::leave(bool for_good, driver_notice& later) noexcept
+bool deadline_wait::leave(operation_end how, driver_notice& later) noexcept
 {
   home& h = *home_;
   bool alone = false;
@@ -107,7 +107,7 @@ bool deadline_wait::leave(bool for_good, driver_notice& later) noexcept
       shard::cut_link(*this);
     } else {
       core().keep_for(*this);
-      ended_ = for_good;
+      end_ = how;
     }
   }
   if (to_tell) wheel_core::tell_driver(h);
@@ -120,7 +120,7 @@ deadline_wait* deadline_wait::hold(slot_link& link, asio::cancellation_type_t ty
   if (!h || type == asio::cancellation_type::none) return nullptr;
   const std::lock_guard lock(*h);
   auto* const op = static_cast<deadline_wait*>(link.wait());
-  if (!op || op->ended_) return nullptr;
+  if (!op || op->has_ended()) return nullptr;
   ++op->holders_;
   return op;
 }
@@ -128,7 +128,7 @@ deadline_wait* deadline_wait::hold(slot_link& link, asio::cancellation_type_t ty
 bool deadline_wait::release() noexcept
 {
   const std::lock_guard lock(*home_);
-  const bool last = let_go() && ended_;
+  const bool last = let_go() && has_ended();
   if (last) shard::cut_link(*this);
   return last;
 }
@@ -137,7 +137,7 @@ bool deadline_wait::begin_firing(wait_outcome outcome) noexcept
 {
   const std::lock_guard lock(*home_);
   core().keep_for(*this);
-  if (ended_) return false;
+  if (has_ended()) return false;
   if (outcome == wait_outcome::rejected)
     verdict_ = outcome;
   else if (outcome == wait_outcome::expired && report_ == deadline_report::timed_out)

@@ -8,7 +8,6 @@
 #include <asio_wheel/detail/service/wait_handler.hpp>
 
 #include <memory>
-#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -36,6 +35,10 @@ public:
     where.hand_over();
     return *op;
   }
+
+  limited_operation(const limited_operation&) = delete;
+  limited_operation& operator=(const limited_operation&) = delete;
+  ~limited_operation() {}  // no result is left in here by then
 
   [[nodiscard]] const Handler& handler() const noexcept { return handler_; }
 
@@ -66,7 +69,8 @@ public:
       return pass_on(std::forward<Args>(args)...);
     }
     driver_notice later;
-    if (!end_operation(later)) return leave_result_behind(later, std::forward<Args>(args)...);
+    if (!leave(operation_end::none, later))
+      return leave_result_behind(later, std::forward<Args>(args)...);
     pass_on(std::forward<Args>(args)...);
   }
 
@@ -74,7 +78,7 @@ public:
   [[gnu::noinline, gnu::cold]] void abandon() noexcept
   {
     driver_notice later;
-    if (leave_result(later)) destroy();
+    if (leave(operation_end::abandoned, later)) destroy();
   }
 
 private:
@@ -116,7 +120,7 @@ private:
     result_errand& operator=(result_errand&&) = delete;
     ~result_errand()
     {
-      if (op_) op_->destroy();
+      if (op_) op_->drop();
     }
     void operator()() { std::exchange(op_, nullptr)->deliver(); }
 
@@ -239,18 +243,19 @@ private:
   [[gnu::noinline, gnu::cold]] void leave_result_behind(driver_notice& later, Args&&... args)
   {
     try {
-      left_.emplace(executor()).result.store(std::forward<Args>(args)...);
+      left_behind left(executor());
+      left.result.store(std::forward<Args>(args)...);
+      std::construct_at(&left_, std::move(left));
     } catch (...) {
-      left_.reset();
-      if (leave_result(later)) destroy();
+      if (leave(operation_end::abandoned, later)) destroy();
       throw;
     }
-    if (leave_result(later)) finish();
+    if (leave(operation_end::completed, later)) deliver();
   }
 
   void finish()
   {
-    if (left_)
+    if (end() == operation_end::completed)
       deliver();
     else
       destroy();
@@ -258,7 +263,7 @@ private:
 
   [[gnu::noinline, gnu::cold]] void finish_elsewhere() noexcept
   {
-    if (!left_) return destroy();
+    if (end() != operation_end::completed) return destroy();
     result_errand r(*this);
     try {
       if constexpr (runs_anywhere)
@@ -274,12 +279,23 @@ private:
   void deliver()
   {
     const error_code instead = to_error(verdict());
-    left_behind left = std::move(*left_);
-    left_.reset();
-    left.result.deliver(
-      [&](auto&&... values) {
-        call_with_verdict(instead, take_handler_and_core(), std::move(values)...);
+    left_behind left = take_result();
+    left.result.deliver([&](auto&&... values) {
+      call_with_verdict(instead, take_handler_and_core(), std::move(values)...);
     });
+  }
+
+  [[nodiscard]] left_behind take_result()
+  {
+    left_behind left = std::move(left_);
+    std::destroy_at(&left_);
+    return left;
+  }
+
+  void drop() noexcept
+  {
+    std::destroy_at(&left_);
+    destroy();
   }
 
   void destroy() noexcept { [[maybe_unused]] const Handler h = take_handler_and_core(); }
@@ -300,7 +316,9 @@ private:
 
   Handler handler_;
   [[no_unique_address]] fallback_type fallback_;
-  std::optional<left_behind> left_;
+  union {
+    left_behind left_;  ///< once the operation has completed while there was a holder
+  };
 };
 
 /// What the operation proper completes: the owner of the state. It has the user's handler's

@@ -24,6 +24,13 @@ enum class deadline_report : std::uint8_t {
   timed_out,  ///< asio::error::timed_out
 };
 
+/// How an operation has ended, if the last holder of its state is to see to the rest.
+enum class operation_end : std::uint8_t {
+  none,       ///< not yet, or nobody has to see to it
+  abandoned,  ///< it was destroyed
+  completed,  ///< and has left its result behind
+};
+
 /// Throws std::logic_error: where to keep a deadline cannot be told.
 [[noreturn]] ASIO_WHEEL_EXPORT void fail_without_wheel();
 
@@ -141,11 +148,11 @@ protected:
   [[nodiscard, gnu::flatten]] bool start(const deadline_filing& where) noexcept;
 
   /// The same for one that is guarded.
-  [[nodiscard]] bool start(const guard_filing&) noexcept
+  [[nodiscard, gnu::always_inline]] bool start(const guard_filing&) noexcept
   {
     home& h = *home_;
     h.lock();
-    if (holders_ != 1 || ended_ || !guard_->is_filed_by(until_)) [[unlikely]]
+    if (holders_ != 1 || has_ended() || !guard_->is_filed_by(until_)) [[unlikely]]
       return start_first();
     holders_ = 0;
     guard_->insert(*this);
@@ -172,10 +179,10 @@ protected:
   }
 
   /// The operation has ended: takes the deadline out. Whether that leaves the state to the caller.
-  [[nodiscard]] bool end_operation(driver_notice& later) noexcept { return leave(false, later); }
+  /// If it does not, the holders are to see to the rest, unless `how` is none.
+  [[nodiscard, gnu::flatten]] bool leave(operation_end how, driver_notice& later) noexcept;
 
-  /// The same once the result is in the state: if there are holders, they are to see to the rest.
-  [[nodiscard]] bool leave_result(driver_notice& later) noexcept { return leave(true, later); }
+  [[nodiscard]] operation_end end() const noexcept { return end_; }
 
   /// The deadline begins, with that outcome and its holder's count. Whether the operation goes on,
   /// so that there is anything to cancel.
@@ -205,7 +212,7 @@ protected:
   }
 
 private:
-  [[nodiscard, gnu::flatten]] bool leave(bool for_good, driver_notice& later) noexcept;
+  [[nodiscard]] bool has_ended() const noexcept { return end_ != operation_end::none; }
   [[nodiscard]] bool end_first() noexcept;
   [[nodiscard, gnu::cold]] bool start_first() noexcept;
 
@@ -219,7 +226,7 @@ private:
   const asio::cancellation_type_t type_;
   const deadline_report report_;
   wait_outcome verdict_ = wait_outcome::expired;
-  bool ended_ = false;  ///< the last holder is to see to the rest
+  operation_end end_ = operation_end::none;
 
   embedded_signal signal_;
 };

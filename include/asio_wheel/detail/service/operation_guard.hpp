@@ -171,8 +171,8 @@ private:
   bool closed_ = false;
 
   // Read without the lock.
-  std::atomic<bool> has_started_{false};           ///< an operation, since the latest that ended
-  std::atomic<time_point> filed_for_{not_filed};   ///< until the wait ends
+  std::atomic<bool> has_started_{false};          ///< an operation, since the latest that ended
+  std::atomic<time_point> filed_for_{not_filed};  ///< until the wait ends
 
   wait_list guarded_;
 };
