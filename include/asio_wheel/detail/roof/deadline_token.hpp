@@ -160,8 +160,8 @@ private:
   {
     auto where = filing(by, handler);
     const auto& fallback = fallback_for<std::decay_t<Handler>>(where);
-    using operation =
-      limited_operation<std::decay_t<Handler>, std::decay_t<decltype(fallback)>, Signatures...>;
+    using operation = limited_operation<std::decay_t<Handler>, std::decay_t<decltype(fallback)>,
+                                        decltype(where), Signatures...>;
 
     operation& op = operation::make(std::forward<Handler>(handler), fallback, where, type, Report);
     const typename operation::initiation initiating(op, where);

@@ -16,14 +16,15 @@ namespace asio_wheel::detail {
 /// The state of one operation with a deadline: the user's handler, the deadline and what the
 /// operation proper listens to, in one allocation.
 ///
-/// `Fallback` is the executor of a handler without one, or no_executor.
-template <class Handler, class Fallback, class... Signatures>
+/// `Fallback` is the executor of a handler without one, or no_executor. `Where` is a
+/// deadline_filing or a guard_filing.
+template <class Handler, class Fallback, class Where, class... Signatures>
 class limited_operation final : public deadline_wait {
 public:
   using handler_type = Handler;
 
   /// Takes over the handler. Throws what its allocator and its move throw.
-  template <class H, class Where>
+  template <class H>
   static limited_operation& make(H&& handler, const Fallback& fallback, Where& where,
                                  asio::cancellation_type_t type, deadline_report report)
   {
@@ -44,7 +45,6 @@ public:
 
   /// Lasts while the operation is being initiated. Its end, with or without an exception, files the
   /// deadline, unless the operation has ended.
-  template <class Where>
   class initiation {
   public:
     initiation(limited_operation& op, const Where& where) noexcept : op_(op), where_(where) {}
@@ -64,14 +64,15 @@ public:
   template <class... Args>
   void complete(Args&&... args)
   {
-    if (operation_guard* const guard = end_guarded()) {
+    if constexpr (std::is_same_v<Where, guard_filing>) {
+      operation_guard* const guard = end_guarded(has_slot<Handler>);
+      if (!guard) [[unlikely]]
+        return complete_not_guarded(std::forward<Args>(args)...);
       const driver_notice later(*guard);
-      return pass_on(std::forward<Args>(args)...);
+      pass_on(std::forward<Args>(args)...);
+    } else {
+      complete_filed(std::forward<Args>(args)...);
     }
-    driver_notice later;
-    if (!leave(operation_end::none, later))
-      return leave_result_behind(later, std::forward<Args>(args)...);
-    pass_on(std::forward<Args>(args)...);
   }
 
   /// The operation was destroyed.
@@ -150,7 +151,7 @@ private:
     }
   };
 
-  template <class H, class Where>
+  template <class H>
   limited_operation(H&& handler, const Fallback& fallback, Where& where, terms t)
     : deadline_wait(&limited_operation::do_end, where, t, !runs_anywhere),
       handler_(std::forward<H>(handler)),
@@ -221,7 +222,22 @@ private:
 
   // The end, for who has the state to himself.
 
-  /// The operation has completed.
+  template <class... Args>
+  void complete_filed(Args&&... args)
+  {
+    driver_notice later;
+    if (!leave(operation_end::none, later))
+      return leave_result_behind(later, std::forward<Args>(args)...);
+    pass_on(std::forward<Args>(args)...);
+  }
+
+  /// For one whose guard has let it go, or that has a holder.
+  template <class... Args>
+  [[gnu::noinline, gnu::cold]] void complete_not_guarded(Args&&... args)
+  {
+    complete_filed(std::forward<Args>(args)...);
+  }
+
   template <class... Args>
   void pass_on(Args&&... args)
   {
@@ -230,7 +246,7 @@ private:
     take_handler()(std::forward<Args>(args)...);
   }
 
-  /// The same if there may be a verdict.
+  /// pass_on() if there may be a verdict.
   template <class... Args>
   [[gnu::noinline, gnu::cold]] void judge(Args&&... args)
   {

@@ -160,12 +160,13 @@ protected:
     return true;
   }
 
-  /// The operation has ended: if it is guarded and has no holder, that leaves the state to the
-  /// caller. Returns the guard then, and its count.
-  [[nodiscard, gnu::always_inline]] operation_guard* end_guarded() noexcept
+  /// The guarded operation has ended: if the guard has not let go of it, and it has no holder, that
+  /// leaves the state to the caller. Returns the guard then, and its count.
+  ///
+  /// @param may_be_linked  known when this is compiled
+  [[nodiscard, gnu::always_inline]] operation_guard* end_guarded(bool may_be_linked) noexcept
   {
     operation_guard* const guard = guard_;
-    if (!guard) return nullptr;
     home& h = *home_;
     h.lock();
     if (!shard::is_guarded(*this) || holders_ != 0) [[unlikely]] {
@@ -173,7 +174,7 @@ protected:
       return nullptr;
     }
     guard->erase(*this);
-    if (linked_) shard::cut_link(*this);
+    if (may_be_linked) shard::cut_link(*this);
     h.unlock();
     return guard;
   }
