@@ -154,9 +154,10 @@ struct initiate_with_deadline : initiation_base<Initiation> {
   }
 
 private:
-  /// The operation may complete, and destroy this object, before its initiation returns.
+  /// Inline, so that what it is given stays in registers. The operation may complete, and destroy
+  /// this object, before its initiation returns.
   template <class I, class Handler, class... Args>
-  void launch(I&& i, Limit& by, Handler&& handler, Args&&... args) const
+  [[gnu::always_inline]] void launch(I&& i, Limit& by, Handler&& handler, Args&&... args) const
   {
     auto where = filing(by, handler);
     const auto& fallback = fallback_for<std::decay_t<Handler>>(where);
