@@ -319,11 +319,9 @@ private:
         return asio::post(get_executor(),
                           asio::append(std::forward<Handler>(handler),
                                        error_code(asio::error::timed_out), Results()...));
-      operation(stream_->socket_,
-                detail::deadline_token<std::decay_t<Handler>, detail::guarded_by,
-                                       detail::deadline_report::timed_out>{
-                  std::forward<Handler>(handler),
-                  {deadlines.guard(until), asio::cancellation_type::terminal, nullptr}});
+      operation(stream_->socket_, detail::deadline_token<std::decay_t<Handler>, detail::guarded_by,
+                                                         detail::deadline_report::timed_out>{
+                                    std::forward<Handler>(handler), deadlines.guard(until)});
     }
 
   private:

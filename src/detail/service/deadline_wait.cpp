@@ -23,7 +23,6 @@ deadline_wait::deadline_wait(end_fn f, const deadline_filing& where, terms t, bo
     report_(t.report)
 {
   holders_ = 1;  // the function that initiates the operation
-  if (where.when == never) where.core.keep_for(*this);
 }
 
 /// For an operation that has ended while it was initiated. Whether the state is now the caller's.
@@ -35,15 +34,15 @@ bool deadline_wait::end_first() noexcept
 }
 
 /// start(), with the lock taken.
-bool deadline_wait::start_first(operation_guard& guard) noexcept
+bool deadline_wait::start_first() noexcept
 {
   tick filed = no_tick;
   intrusive_ptr<wheel_core> to_wake;
   {
     section s(*home_, std::adopt_lock);
-    if (ended_) return !end_first();
+    if (has_ended()) return !end_first();
     static_cast<void>(let_go());
-    filed = guard.add(s, *this);
+    filed = guard_->add(s, *this);
     if (filed != no_tick) to_wake = &core();
   }
   if (to_wake) to_wake->wake_at(filed);
@@ -53,13 +52,12 @@ bool deadline_wait::start_first(operation_guard& guard) noexcept
 bool deadline_wait::start(const deadline_filing& where) noexcept
 {
   const tick when = where.when;
-  if (when == never) return !release();
   wheel_core& c = where.core;
   {
     section s(*home_);
-    if (ended_) return !end_first();
+    if (has_ended()) return !end_first();
     static_cast<void>(let_go());
-    if (home_->is_closed()) {
+    if (when == never || home_->is_closed()) {
       c.keep_for(*this);
       return true;
     }
@@ -75,7 +73,7 @@ bool deadline_wait::start(const deadline_filing& where) noexcept
   return true;
 }
 
-bool deadline_wait::leave(bool for_good, driver_notice& later) noexcept
+bool deadline_wait::leave(operation_end how, driver_notice& later) noexcept
 {
   home& h = *home_;
   bool alone = false;
@@ -91,21 +89,25 @@ bool deadline_wait::leave(bool for_good, driver_notice& later) noexcept
     }
     if (h.drop_deadline(*this)) {
       core().count_ended(1);
-      // A context that is gone can not be asked.
-      const bool inside = !h.is_closed() && core().native().running_in_this_thread();
-      if (inside)
-        later.set(h);
-      else if (h.has_unneeded())
-        to_tell = &core();
+      if (h.has_unneeded()) {
+        // A context that is gone can not be asked.
+        if (!h.is_closed() && core().native().running_in_this_thread())
+          later.set(h);
+        else
+          to_tell = &core();
+      }
     }
     if (flight_) take_off(*flight_);
-    if (by_.guard) later.set(std::move(by_.guard));
+    if (guard_) {
+      guard_->set_ended();
+      later.set(*guard_);
+    }
     alone = holders_ == 0;
     if (alone) {
       shard::cut_link(*this);
     } else {
       core().keep_for(*this);
-      ended_ = for_good;
+      end_ = how;
     }
   }
   if (to_tell) wheel_core::tell_driver(h);
@@ -118,7 +120,7 @@ deadline_wait* deadline_wait::hold(slot_link& link, asio::cancellation_type_t ty
   if (!h || type == asio::cancellation_type::none) return nullptr;
   const std::lock_guard lock(*h);
   auto* const op = static_cast<deadline_wait*>(link.wait());
-  if (!op || op->ended_) return nullptr;
+  if (!op || op->has_ended()) return nullptr;
   ++op->holders_;
   return op;
 }
@@ -126,7 +128,7 @@ deadline_wait* deadline_wait::hold(slot_link& link, asio::cancellation_type_t ty
 bool deadline_wait::release() noexcept
 {
   const std::lock_guard lock(*home_);
-  const bool last = let_go() && ended_;
+  const bool last = let_go() && has_ended();
   if (last) shard::cut_link(*this);
   return last;
 }
@@ -135,7 +137,7 @@ bool deadline_wait::begin_firing(wait_outcome outcome) noexcept
 {
   const std::lock_guard lock(*home_);
   core().keep_for(*this);
-  if (ended_) return false;
+  if (has_ended()) return false;
   if (outcome == wait_outcome::rejected)
     verdict_ = outcome;
   else if (outcome == wait_outcome::expired && report_ == deadline_report::timed_out)
@@ -161,7 +163,7 @@ wait_outcome deadline_wait::begin_here(time_point taken_up) noexcept
 /// Requires the lock.
 wait_outcome deadline_wait::begin(time_point taken_up, tick& renewed) noexcept
 {
-  if (by_.guard && by_.guard->take_back(*this, renewed)) return wait_outcome::undecided;
+  if (guard_ && guard_->take_back(*this, renewed)) return wait_outcome::undecided;
   const wait_outcome outcome = home_->begin(*this, taken_up, renewed);
   if (outcome == wait_outcome::expired) core().count_ended(1);
   return outcome;
@@ -213,7 +215,7 @@ deadline_wait* deadline_wait::flight::arrive(wait_outcome& outcome) noexcept
   deadline_wait* op = nullptr;
   {
     std::unique_lock lock(*home_);
-    while (passenger_ && passenger_->by_.guard && passenger_->sending_) {
+    while (passenger_ && passenger_->guard_ && passenger_->sending_) {
       // Its guard may take it back: then the operation could end before its sender is done with it.
       lock.unlock();
       std::this_thread::yield();

@@ -24,13 +24,13 @@ time_point operation_guard::deadline() const noexcept
   if (source_) return source_->guarded_until();
   time_point earliest = time_point::max();
   guarded_.for_each(
-    [&](wait_op& op) { earliest = std::min(earliest, static_cast<guarded_wait&>(op).by_.until); });
+    [&](wait_op& op) { earliest = std::min(earliest, static_cast<guarded_wait&>(op).until_); });
   return earliest;
 }
 
 void operation_guard::set_filed_for(time_point t) noexcept
 {
-  filed_for_.store(t, std::memory_order_relaxed);
+  filed_for_.store(std::min(t, guarded_by::latest), std::memory_order_relaxed);
 }
 
 /// Notes for when its wait is about to be filed, and returns the tick.
@@ -52,36 +52,24 @@ tick operation_guard::file(section& s) noexcept
   const tick when = look_ahead();
   try {
     const bool filed = core_->file(s, *this, when);
-    set_filed();
+    intrusive_ptr_add_ref(this);  // one that was refused ends as such, and the operations with it
     return filed ? when : no_tick;
   } catch (...) {
+    set_unfiled();
     // The operations are under way, and without a deadline they might never end.
     while (wait_op* const op = guarded_.pop_front()) s.reject(*op);
     return no_tick;
   }
 }
 
-/// Its wait was filed.
-void operation_guard::set_filed() noexcept
-{
-  // One that was refused ends as such, and the operations with it.
-  intrusive_ptr_add_ref(this);
-  filed_ = true;
-}
-
 tick operation_guard::add(section& s, guarded_wait& deadline) noexcept
 {
-  if (add_next(deadline)) return no_tick;
   // Without a context or an owner, the operation goes on unguarded.
   if (home_.is_closed() || closed_) return no_tick;
-  home_.guard(deadline, guarded_);
-  if (filed_.load(std::memory_order_relaxed)) {
-    const tick when = look_ahead();
-    home_.settle();
-    home_.hasten(*this, when);
-    return when;
-  }
-  return file(s);
+  const bool in_time = is_filed_by(deadline.until_);
+  insert(deadline);
+  if (in_time) return no_tick;
+  return is_filed() ? refile() : file(s);
 }
 
 bool operation_guard::take_back(guarded_wait& deadline, tick& renewed) noexcept
@@ -92,12 +80,12 @@ bool operation_guard::take_back(guarded_wait& deadline, tick& renewed) noexcept
   }
   if (home_.is_closed() || !home_.is_to_expire(deadline)) return false;
   const wheel_clock& clock = core_->clock();
-  const time_point until = source_ ? this->deadline() : deadline.by_.until;
+  const time_point until = source_ ? this->deadline() : deadline.until_;
   if (until <= clock.now()) return false;
   const tick when = clock.tick_ceil(until);
-  if (filed_.load(std::memory_order_relaxed)) {
+  if (is_filed()) {
     home_.hasten(*this, when);
-    if (until < filed_for_.load(std::memory_order_relaxed)) set_filed_for(until);
+    if (!is_filed_by(until)) set_filed_for(until);
   } else {
     try {
       home_.file(*this, when, home_);
@@ -105,21 +93,26 @@ bool operation_guard::take_back(guarded_wait& deadline, tick& renewed) noexcept
       return false;  // then it expires after all
     }
     core_->count_started(1);
-    set_filed();
+    intrusive_ptr_add_ref(this);
     set_filed_for(until);
   }
   renewed = when;
   if (home_.drop_deadline(deadline)) core_->count_ended(1);
-  home_.guard(deadline, guarded_);
+  insert(deadline);
   return true;
 }
 
 tick operation_guard::hasten() noexcept
 {
   const section s(home_);
-  if (!filed_.load(std::memory_order_relaxed)) return no_tick;
-  home_.settle();
+  return is_filed() ? refile() : no_tick;
+}
+
+/// Files its wait anew if its deadline is earlier now. Returns a tick to wake up at.
+tick operation_guard::refile() noexcept
+{
   const tick when = look_ahead();
+  home_.settle();
   home_.hasten(*this, when);
   return when;
 }
@@ -128,9 +121,9 @@ tick operation_guard::hasten() noexcept
 /// count of this is the caller's now.
 bool operation_guard::take_out() noexcept
 {
-  if (!filed_.load(std::memory_order_relaxed) || !shard::is_reachable(*this)) return false;
+  if (!is_filed() || !shard::is_reachable(*this)) return false;
   if (home_.drop_deadline(*this)) core_->count_ended(1);
-  filed_ = false;
+  set_unfiled();
   return true;
 }
 
@@ -159,6 +152,7 @@ void operation_guard::close() noexcept
     closed_ = true;
     while (wait_op* const op = guarded_.pop_front()) shard::let_go(*op);
     if (take_out()) of_wheel = {this, false};
+    set_unfiled();  // even if it has begun: nothing is guarded from here on
   }
   if (home_.has_unneeded()) wheel_core::tell_driver(home_);
 }
@@ -179,7 +173,7 @@ void operation_guard::do_end(wait_op& base, home& at, wait_outcome outcome, time
 tick operation_guard::end_guarded(wait_outcome outcome) noexcept
 {
   section s(home_);
-  filed_ = false;
+  set_unfiled();
   wait_list since;
   while (wait_op* const op = guarded_.pop_front()) {
     switch (outcome) {

@@ -30,20 +30,24 @@ public:
             deadline_report report = deadline_report::timed_out)
     : operation({core_of(c.wheel), core_of(c.wheel).tick_for(delay)}, report)
   {}
+  ~operation() { static_cast<void>(take_core()); }
 
   [[nodiscard]] bool start() { return deadline_wait::start(filing_); }
   [[nodiscard]] bool end()
   {
     driver_notice later;
-    return end_operation(later);
+    return end(later);
+  }
+  [[nodiscard]] bool end(driver_notice& later)
+  {
+    return deadline_wait::leave(operation_end::none, later);
   }
   [[nodiscard]] bool leave()
   {
     driver_notice later;
-    return leave_result(later);
+    return deadline_wait::leave(operation_end::completed, later);
   }
   using deadline_wait::begin_firing;
-  using deadline_wait::end_operation;
   using deadline_wait::tie;
   using deadline_wait::verdict;
 
@@ -248,7 +252,7 @@ BOOST_AUTO_TEST_CASE(costs_no_pass_if_the_next_follows_in_its_handler)
       BOOST_TEST(third.start());
       BOOST_TEST(first.end());
       driver_notice later;
-      BOOST_TEST(third.end_operation(later));
+      BOOST_TEST(third.end(later));
       BOOST_TEST(second.start());
     }
     BOOST_TEST(c.context.poll() == 0U);

@@ -69,7 +69,7 @@ public:
   ///   operation's initiation throws. Then nothing has started.
   [[nodiscard]] auto guard(asio::cancellation_type type = asio::cancellation_type::terminal)
   {
-    return partial_guard_token{{{state_.guard()}, type, nullptr}};
+    return partial_guard_token{state_.guard(), type};
   }
   /// The same with a token. Its cancellation is terminal.
   ///
@@ -84,8 +84,7 @@ public:
   template <class Token>
   [[nodiscard]] auto guard(asio::cancellation_type type, Token&& token)
   {
-    return guard_token<std::decay_t<Token>>{std::forward<Token>(token),
-                                            {{state_.guard()}, type, nullptr}};
+    return guard_token<std::decay_t<Token>>{std::forward<Token>(token), state_.guard(), type};
   }
 
   /// @cond

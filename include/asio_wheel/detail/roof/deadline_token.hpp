@@ -17,51 +17,42 @@
 
 namespace asio_wheel::detail {
 
-/// When an operation is to be cancelled, and how. `Time` is a duration, a time_point or a guard:
-/// see guarded_by for why the destructor is inline.
+/// When an operation is to be cancelled: the duration or time_point, and the wheel that keeps it.
+/// In its place, an operation that is guarded has a `guarded_by`.
 template <class Time>
-struct deadline_terms {
-  deadline_terms(Time w, asio::cancellation_type_t t, wheel_timer_service* s)
-    : when(std::move(w)),
-      type(t),
-      wheel(s)
-  {}
-  deadline_terms(const deadline_terms&) = default;
-  deadline_terms(deadline_terms&&) = default;
-  deadline_terms& operator=(const deadline_terms&) = delete;
-  [[gnu::always_inline]] ~deadline_terms() = default;
-
+struct time_limit {
   Time when;
-  asio::cancellation_type_t type;
-  wheel_timer_service* wheel;  ///< null: the wheel of the operation's executor
+  wheel_timer_service* wheel = nullptr;  ///< null: the wheel of the operation's executor
 };
 
 /// A completion token that gives its operation a deadline.
-template <class Token, class Time, deadline_report Report>
+template <class Token, class Limit, deadline_report Report>
 struct deadline_token {
   Token token;
-  deadline_terms<Time> terms;
+  Limit limit;
+  asio::cancellation_type_t type = asio::cancellation_type::terminal;
 };
 
 /// The same with the operation's default token. Called with a token, it adds the deadline to that
 /// one.
-template <class Time, deadline_report Report>
+template <class Limit, deadline_report Report>
 struct partial_deadline_token {
-  deadline_terms<Time> terms;
+  Limit limit;
+  asio::cancellation_type_t type;
 
   template <class Token>
-  [[nodiscard]] deadline_token<std::decay_t<Token>, Time, Report> operator()(Token&& token) const
+  [[nodiscard]] deadline_token<std::decay_t<Token>, Limit, Report> operator()(Token&& token) const
   {
-    return {std::forward<Token>(token), terms};
+    return {std::forward<Token>(token), limit, type};
   }
 };
 
 template <class T>
 inline constexpr bool is_deadline_token = false;
-template <class Token, class Time, deadline_report Report>
-inline constexpr bool is_deadline_token<deadline_token<Token, Time, Report>> = true;
-template <class Time, deadline_report Report>
-inline constexpr bool is_deadline_token<partial_deadline_token<Time, Report>> = true;
+template <class Token, class Limit, deadline_report Report>
+inline constexpr bool is_deadline_token<deadline_token<Token, Limit, Report>> = true;
+template <class Limit, deadline_report Report>
+inline constexpr bool is_deadline_token<partial_deadline_token<Limit, Report>> = true;
 
 /// A function that takes a completion token. Not Asio's deferred operations, which have an operator
 /// of their own.
@@ -83,41 +74,42 @@ auto operator|(Operation&& operation, Token&& token)
 /// functions of the same name.
 template <class Time, deadline_report Report>
 class deadline_adapter {
+  using limit = time_limit<Time>;
+  using partial = partial_deadline_token<limit, Report>;
   template <class Token>
-  using with = deadline_token<std::decay_t<Token>, Time, Report>;
-  using partial = partial_deadline_token<Time, Report>;
+  using with = deadline_token<std::decay_t<Token>, limit, Report>;
   using cancellation = asio::cancellation_type;
 
 public:
   [[nodiscard]] partial operator()(Time when, cancellation type = cancellation::terminal) const
   {
-    return {{when, type, nullptr}};
+    return {{when}, type};
   }
   [[nodiscard]] partial operator()(wheel_timer_service& wheel, Time when,
                                    cancellation type = cancellation::terminal) const
   {
-    return {{when, type, &wheel}};
+    return {{when, &wheel}, type};
   }
   template <class Token>
   [[nodiscard]] with<Token> operator()(Time when, Token&& token) const
   {
-    return (*this)(when)(std::forward<Token>(token));
+    return {std::forward<Token>(token), {when}};
   }
   template <class Token>
   [[nodiscard]] with<Token> operator()(Time when, cancellation type, Token&& token) const
   {
-    return (*this)(when, type)(std::forward<Token>(token));
+    return {std::forward<Token>(token), {when}, type};
   }
   template <class Token>
   [[nodiscard]] with<Token> operator()(wheel_timer_service& wheel, Time when, Token&& token) const
   {
-    return (*this)(wheel, when)(std::forward<Token>(token));
+    return {std::forward<Token>(token), {when, &wheel}};
   }
   template <class Token>
   [[nodiscard]] with<Token> operator()(wheel_timer_service& wheel, Time when, cancellation type,
                                        Token&& token) const
   {
-    return (*this)(wheel, when, type)(std::forward<Token>(token));
+    return {std::forward<Token>(token), {when, &wheel}, type};
   }
 };
 
@@ -143,52 +135,48 @@ struct initiation_base<Initiation> {
 };
 
 /// Initiates an operation with a handler that has a deadline.
-template <class Initiation, class Time, deadline_report Report, class... Signatures>
+template <class Initiation, class Limit, deadline_report Report, class... Signatures>
 struct initiate_with_deadline : initiation_base<Initiation> {
-  deadline_terms<Time> terms;
+  Limit limit;
+  asio::cancellation_type_t type;
 
   template <class Handler, class... Args>
   void operator()(Handler&& handler, Args&&... args) &&
   {
-    launch(std::move(this->initiation), std::move(terms.when), std::forward<Handler>(handler),
+    launch(std::move(this->initiation), limit, std::forward<Handler>(handler),
            std::forward<Args>(args)...);
   }
   template <class Handler, class... Args>
   void operator()(Handler&& handler, Args&&... args) const&
   {
-    launch(this->initiation, terms.when, std::forward<Handler>(handler),
-           std::forward<Args>(args)...);
+    Limit copy = limit;
+    launch(this->initiation, copy, std::forward<Handler>(handler), std::forward<Args>(args)...);
   }
 
 private:
+  /// Inline, so that what it is given stays in registers. The operation may complete, and destroy
+  /// this object, before its initiation returns.
   template <class I, class Handler, class... Args>
-  void launch(I&& i, Time when, Handler&& handler, Args&&... args) const
+  [[gnu::always_inline]] void launch(I&& i, Limit& by, Handler&& handler, Args&&... args) const
   {
-    auto where = filing(when, handler);
+    auto where = filing(by, handler);
     const auto& fallback = fallback_for<std::decay_t<Handler>>(where);
-    using operation =
-      limited_operation<std::decay_t<Handler>, std::decay_t<decltype(fallback)>, Signatures...>;
+    using operation = limited_operation<std::decay_t<Handler>, std::decay_t<decltype(fallback)>,
+                                        decltype(where), Signatures...>;
 
-    operation& op =
-      operation::make(std::forward<Handler>(handler), fallback, where, terms.type, Report);
-    try {
-      // The handler is gone before the catch, so the operation knows that it will not go on.
-      std::forward<I>(i)(deadline_handler<operation>(op), std::forward<Args>(args)...);
-    } catch (...) {
-      op.not_initiated();
-      throw;
-    }
-    op.initiated(where);
+    operation& op = operation::make(std::forward<Handler>(handler), fallback, where, type, Report);
+    const typename operation::initiation initiating(op, where);
+    std::forward<I>(i)(deadline_handler<operation>(op), std::forward<Args>(args)...);
   }
 
   template <class Handler>
-  [[nodiscard]] auto filing(Time& when, [[maybe_unused]] const Handler& handler) const
+  [[nodiscard]] auto filing(Limit& by, [[maybe_unused]] const Handler& handler) const
   {
-    if constexpr (std::is_same_v<Time, guarded_by>) {
-      return guard_filing(when);
+    if constexpr (std::is_same_v<Limit, guarded_by>) {
+      return guard_filing{by};
     } else {
-      wheel_core& c = detail::core_of(wheel_for(handler));
-      return deadline_filing{c, c.tick_for(when)};
+      wheel_core& c = detail::core_of(wheel_for(by, handler));
+      return deadline_filing{c, c.tick_for(by.when)};
     }
   }
 
@@ -206,9 +194,10 @@ private:
   }
 
   template <class Handler>
-  [[nodiscard]] wheel_timer_service& wheel_for([[maybe_unused]] const Handler& handler) const
+  [[nodiscard]] wheel_timer_service& wheel_for(const Limit& by,
+                                               [[maybe_unused]] const Handler& handler) const
   {
-    if (terms.wheel) return *terms.wheel;
+    if (by.wheel) return *by.wheel;
     if constexpr (has_executor<Initiation>)
       return use_wheel(this->get_executor());
     else if constexpr (has_own_executor<Handler>)
@@ -240,8 +229,8 @@ using inner_token =
 
 }  // namespace asio_wheel::detail
 
-template <class Token, class Time, asio_wheel::detail::deadline_report Report, class... Signatures>
-struct asio_wheel::asio::async_result<asio_wheel::detail::deadline_token<Token, Time, Report>,
+template <class Token, class Limit, asio_wheel::detail::deadline_report Report, class... Signatures>
+struct asio_wheel::asio::async_result<asio_wheel::detail::deadline_token<Token, Limit, Report>,
                                       Signatures...> : async_result<Token, Signatures...> {
   static_assert(Report == asio_wheel::detail::deadline_report::aborted ||
                   (asio_wheel::detail::reports_error<Signatures> && ...),
@@ -250,7 +239,7 @@ struct asio_wheel::asio::async_result<asio_wheel::detail::deadline_token<Token, 
                 "not");
 
   template <class Initiation>
-  using initiation = asio_wheel::detail::initiate_with_deadline<std::decay_t<Initiation>, Time,
+  using initiation = asio_wheel::detail::initiate_with_deadline<std::decay_t<Initiation>, Limit,
                                                                 Report, Signatures...>;
 
   template <class Initiation, class Raw, class... Args>
@@ -259,19 +248,20 @@ struct asio_wheel::asio::async_result<asio_wheel::detail::deadline_token<Token, 
       std::declval<initiation<Initiation>>(), token.token, std::forward<Args>(args)...))
   {
     return async_initiate<asio_wheel::detail::inner_token<Token, Raw>, Signatures...>(
-      initiation<Initiation>{{std::forward<Initiation>(i)}, std::forward<Raw>(token).terms},
+      initiation<Initiation>{
+        {std::forward<Initiation>(i)}, std::forward<Raw>(token).limit, token.type},
       token.token, std::forward<Args>(args)...);
   }
 };
 
-template <class Time, asio_wheel::detail::deadline_report Report, class... Signatures>
-struct asio_wheel::asio::async_result<asio_wheel::detail::partial_deadline_token<Time, Report>,
+template <class Limit, asio_wheel::detail::deadline_report Report, class... Signatures>
+struct asio_wheel::asio::async_result<asio_wheel::detail::partial_deadline_token<Limit, Report>,
                                       Signatures...> {
   template <class Initiation>
   using full = asio_wheel::detail::deadline_token<
     typename asio_wheel::detail::token_of_partial<associated_executor_t<std::decay_t<Initiation>>,
                                                   Signatures...>::type,
-    Time, Report>;
+    Limit, Report>;
 
   template <class Initiation, class Raw, class... Args>
   static auto initiate(Initiation&& i, Raw&& token, Args&&... args)
@@ -279,7 +269,7 @@ struct asio_wheel::asio::async_result<asio_wheel::detail::partial_deadline_token
                                                                 std::declval<full<Initiation>&>(),
                                                                 std::forward<Args>(args)...))
   {
-    full<Initiation> t{{}, token.terms};
+    full<Initiation> t{{}, token.limit, token.type};
     return async_initiate<full<Initiation>, Signatures...>(std::forward<Initiation>(i), t,
                                                            std::forward<Args>(args)...);
   }

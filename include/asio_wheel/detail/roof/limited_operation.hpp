@@ -8,7 +8,6 @@
 #include <asio_wheel/detail/service/wait_handler.hpp>
 
 #include <memory>
-#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -17,14 +16,15 @@ namespace asio_wheel::detail {
 /// The state of one operation with a deadline: the user's handler, the deadline and what the
 /// operation proper listens to, in one allocation.
 ///
-/// `Fallback` is the executor of a handler without one, or no_executor.
-template <class Handler, class Fallback, class... Signatures>
+/// `Fallback` is the executor of a handler without one, or no_executor. `Where` is a
+/// deadline_filing or a guard_filing.
+template <class Handler, class Fallback, class Where, class... Signatures>
 class limited_operation final : public deadline_wait {
 public:
   using handler_type = Handler;
 
   /// Takes over the handler. Throws what its allocator and its move throw.
-  template <class H, class Where>
+  template <class H>
   static limited_operation& make(H&& handler, const Fallback& fallback, Where& where,
                                  asio::cancellation_type_t type, deadline_report report)
   {
@@ -33,41 +33,53 @@ public:
       limited_operation(std::forward<H>(handler), fallback, where, terms{type, report});
     memory.release();
     op->listen();
+    where.hand_over();
     return *op;
   }
 
+  limited_operation(const limited_operation&) = delete;
+  limited_operation& operator=(const limited_operation&) = delete;
+  ~limited_operation() {}  // no result is left in here by then
+
   [[nodiscard]] const Handler& handler() const noexcept { return handler_; }
 
-  /// To be called once the operation has been initiated.
-  template <class Where>
-  void initiated(Where& where)
-  {
-    if (!start(where)) finish_elsewhere();
-  }
+  /// Lasts while the operation is being initiated. Its end, with or without an exception, files the
+  /// deadline, unless the operation has ended.
+  class initiation {
+  public:
+    initiation(limited_operation& op, const Where& where) noexcept : op_(op), where_(where) {}
+    initiation(const initiation&) = delete;
+    initiation& operator=(const initiation&) = delete;
+    ~initiation()
+    {
+      if (!op_.start(where_)) op_.finish_elsewhere();
+    }
 
-  /// The same if it could not be.
-  void not_initiated()
-  {
-    if (release()) finish_elsewhere();
-  }
+  private:
+    limited_operation& op_;
+    const Where& where_;
+  };
 
   /// The operation has completed.
   template <class... Args>
   void complete(Args&&... args)
   {
-    if (driver_notice later; end_guarded(later)) return take_handler()(std::forward<Args>(args)...);
-    driver_notice later;
-    if (!end_operation(later)) return leave_result_behind(later, std::forward<Args>(args)...);
-    if (verdict() != wait_outcome::expired) [[unlikely]]
-      return judge(std::forward<Args>(args)...);
-    take_handler()(std::forward<Args>(args)...);
+    if constexpr (std::is_same_v<Where, guard_filing>) {
+      operation_guard* const guard = end_guarded(has_slot<Handler>);
+      if (!guard) [[unlikely]]
+        return complete_not_guarded(std::forward<Args>(args)...);
+      const driver_notice later(*guard);
+      pass_on(std::forward<Args>(args)...);
+    } else {
+      complete_filed(std::forward<Args>(args)...);
+    }
   }
 
   /// The operation was destroyed.
   [[gnu::noinline, gnu::cold]] void abandon() noexcept
   {
     driver_notice later;
-    if (leave_result(later)) destroy();
+    if (leave(operation_end::abandoned, later)) destroy();
   }
 
 private:
@@ -109,7 +121,7 @@ private:
     result_errand& operator=(result_errand&&) = delete;
     ~result_errand()
     {
-      if (op_) op_->destroy();
+      if (op_) op_->drop();
     }
     void operator()() { std::exchange(op_, nullptr)->deliver(); }
 
@@ -139,7 +151,7 @@ private:
     }
   };
 
-  template <class H, class Where>
+  template <class H>
   limited_operation(H&& handler, const Fallback& fallback, Where& where, terms t)
     : deadline_wait(&limited_operation::do_end, where, t, !runs_anywhere),
       handler_(std::forward<H>(handler)),
@@ -210,12 +222,36 @@ private:
 
   // The end, for who has the state to himself.
 
-  /// The operation has completed, and there is a verdict.
+  template <class... Args>
+  void complete_filed(Args&&... args)
+  {
+    driver_notice later;
+    if (!leave(operation_end::none, later))
+      return leave_result_behind(later, std::forward<Args>(args)...);
+    pass_on(std::forward<Args>(args)...);
+  }
+
+  /// For one whose guard has let it go, or that has a holder.
+  template <class... Args>
+  [[gnu::noinline, gnu::cold]] void complete_not_guarded(Args&&... args)
+  {
+    complete_filed(std::forward<Args>(args)...);
+  }
+
+  template <class... Args>
+  void pass_on(Args&&... args)
+  {
+    if (keeps_core()) [[unlikely]]
+      return judge(std::forward<Args>(args)...);
+    take_handler()(std::forward<Args>(args)...);
+  }
+
+  /// pass_on() if there may be a verdict.
   template <class... Args>
   [[gnu::noinline, gnu::cold]] void judge(Args&&... args)
   {
     const error_code instead = to_error(verdict());
-    call_with_verdict(instead, take_handler(), std::forward<Args>(args)...);
+    call_with_verdict(instead, take_handler_and_core(), std::forward<Args>(args)...);
   }
 
   /// The operation has completed while there is a holder.
@@ -223,18 +259,19 @@ private:
   [[gnu::noinline, gnu::cold]] void leave_result_behind(driver_notice& later, Args&&... args)
   {
     try {
-      left_.emplace(executor()).result.store(std::forward<Args>(args)...);
+      left_behind left(executor());
+      left.result.store(std::forward<Args>(args)...);
+      std::construct_at(&left_, std::move(left));
     } catch (...) {
-      left_.reset();
-      if (leave_result(later)) destroy();
+      if (leave(operation_end::abandoned, later)) destroy();
       throw;
     }
-    if (leave_result(later)) finish();
+    if (leave(operation_end::completed, later)) deliver();
   }
 
   void finish()
   {
-    if (left_)
+    if (end() == operation_end::completed)
       deliver();
     else
       destroy();
@@ -242,7 +279,7 @@ private:
 
   [[gnu::noinline, gnu::cold]] void finish_elsewhere() noexcept
   {
-    if (!left_) return destroy();
+    if (end() != operation_end::completed) return destroy();
     result_errand r(*this);
     try {
       if constexpr (runs_anywhere)
@@ -258,20 +295,31 @@ private:
   void deliver()
   {
     const error_code instead = to_error(verdict());
-    left_behind left = std::move(*left_);
-    left_.reset();
-    left.result.deliver(
-      [&](auto&&... values) { call_with_verdict(instead, take_handler(), std::move(values)...); });
+    left_behind left = take_result();
+    left.result.deliver([&](auto&&... values) {
+      call_with_verdict(instead, take_handler_and_core(), std::move(values)...);
+    });
   }
 
-  void destroy() noexcept { [[maybe_unused]] const Handler h = take_handler(); }
+  [[nodiscard]] left_behind take_result()
+  {
+    left_behind left = std::move(left_);
+    std::destroy_at(&left_);
+    return left;
+  }
+
+  void drop() noexcept
+  {
+    std::destroy_at(&left_);
+    destroy();
+  }
+
+  void destroy() noexcept { [[maybe_unused]] const Handler h = take_handler_and_core(); }
 
   /// Destroys the state and frees its memory, which the call may well need for the next operation.
   /// Nor may it outlive the handler, which may own what the allocator draws on.
   [[nodiscard]] Handler take_handler()
   {
-    if (keeps_core()) [[unlikely]]
-      return take_handler_and_core();
     const owner memory(handler_, *this);
     return std::move(handler_);
   }
@@ -279,13 +327,14 @@ private:
   [[nodiscard, gnu::noinline, gnu::cold]] Handler take_handler_and_core()
   {
     const auto core_meanwhile = take_core();
-    const owner memory(handler_, *this);
-    return std::move(handler_);
+    return take_handler();
   }
 
   Handler handler_;
   [[no_unique_address]] fallback_type fallback_;
-  std::optional<left_behind> left_;
+  union {
+    left_behind left_;  ///< once the operation has completed while there was a holder
+  };
 };
 
 /// What the operation proper completes: the owner of the state. It has the user's handler's

@@ -24,6 +24,13 @@ enum class deadline_report : std::uint8_t {
   timed_out,  ///< asio::error::timed_out
 };
 
+/// How an operation has ended, if the last holder of its state is to see to the rest.
+enum class operation_end : std::uint8_t {
+  none,       ///< not yet, or nobody has to see to it
+  abandoned,  ///< it was destroyed
+  completed,  ///< and has left its result behind
+};
+
 /// Throws std::logic_error: where to keep a deadline cannot be told.
 [[noreturn]] ASIO_WHEEL_EXPORT void fail_without_wheel();
 
@@ -33,41 +40,44 @@ struct deadline_filing {
   tick when;
 
   [[nodiscard]] const asio::any_io_executor& executor() const noexcept { return core.executor(); }
+  void hand_over() noexcept {}
 };
 
-/// The same for one that is guarded. The operation takes over the count.
+/// The same for one that is guarded.
 struct guard_filing {
-  explicit guard_filing(guarded_by& by) noexcept : counted(by), guard(*by.guard) {}
-
-  guarded_by& counted;
-  operation_guard& guard;
+  guarded_by& by;
 
   [[nodiscard]] const asio::any_io_executor& executor() const noexcept
   {
-    return guard.core().executor();
+    return by.guard->core().executor();
   }
+  /// The operation has a state now, which takes over the count of the guard.
+  void hand_over() noexcept { static_cast<void>(by.guard.release()); }
 };
 
-/// Tells the driver, when it goes, that there may be nothing to wake up for, and a guard that there
+/// Tells the driver, when it goes, that there may be nothing to wake up for, or a guard that there
 /// may be nothing to guard: behind the handler of an operation that has ended, for by then the next
 /// operation has often started, and there is.
 class driver_notice {
 public:
   driver_notice() = default;
+  explicit driver_notice(operation_guard& counted) noexcept : guard_(&counted) {}
   driver_notice(const driver_notice&) = delete;
   driver_notice& operator=(const driver_notice&) = delete;
   [[gnu::always_inline]] ~driver_notice()
   {
-    if (home_ && home_->has_unneeded()) wheel_core::tell_driver(*home_);
-    if (guard_) operation_guard::rest(guard_);
+    if (guard_)
+      operation_guard::rest(guard_);
+    else if (home_ && home_->has_unneeded())
+      wheel_core::tell_driver(*home_);
   }
 
   void set(home& h) noexcept { home_ = &h; }
-  void set(guard_ptr&& g) noexcept { guard_ = g.release(); }
+  void set(operation_guard& counted) noexcept { guard_ = &counted; }
 
 private:
   home* home_ = nullptr;
-  operation_guard* guard_ = nullptr;  ///< counted
+  operation_guard* guard_ = nullptr;
 };
 
 /// Base of the state of an operation with a deadline.
@@ -111,18 +121,15 @@ protected:
   class flight;
 
   deadline_wait(end_fn f, const deadline_filing& where, terms t, bool foreign) noexcept;
-  deadline_wait(end_fn f, guard_filing& where, terms t, bool) noexcept
-    : guarded_wait(f, std::move(where.counted)),
-      home_(&where.guard.at()),
+  deadline_wait(end_fn f, const guard_filing& where, terms t, bool) noexcept
+    : guarded_wait(f, *where.by.guard, where.by.until),
+      home_(&guard_->at()),
       type_(t.type),
       report_(t.report)
   {
     holders_ = 1;  // the function that initiates the operation
   }
-  ~deadline_wait()
-  {
-    if (keeps_core_) intrusive_ptr_release(&core());
-  }
+  ~deadline_wait() = default;
 
   [[nodiscard]] wheel_core& core() const noexcept { return home_->core(); }
   [[nodiscard]] asio::cancellation_type_t type() const noexcept { return type_; }
@@ -141,42 +148,42 @@ protected:
   [[nodiscard, gnu::flatten]] bool start(const deadline_filing& where) noexcept;
 
   /// The same for one that is guarded.
-  [[nodiscard]] bool start(const guard_filing& where) noexcept
+  [[nodiscard, gnu::always_inline]] bool start(const guard_filing&) noexcept
   {
-    operation_guard& guard = where.guard;
     home& h = *home_;
     h.lock();
-    if (holders_ != 1 || ended_ || !guard.add_next(*this)) [[unlikely]]
-      return start_first(guard);
+    if (holders_ != 1 || has_ended() || !guard_->is_filed_by(until_)) [[unlikely]]
+      return start_first();
     holders_ = 0;
+    guard_->insert(*this);
     h.unlock();
     return true;
   }
 
-  /// The operation has ended: if it is guarded and has no holder, that leaves the state to the
-  /// caller, and there is no verdict. Whether it is.
-  [[nodiscard, gnu::always_inline]] bool end_guarded(driver_notice& later) noexcept
+  /// The guarded operation has ended: if the guard has not let go of it, and it has no holder, that
+  /// leaves the state to the caller. Returns the guard then, and its count.
+  ///
+  /// @param may_be_linked  known when this is compiled
+  [[nodiscard, gnu::always_inline]] operation_guard* end_guarded(bool may_be_linked) noexcept
   {
-    if (!by_.guard) return false;
+    operation_guard* const guard = guard_;
     home& h = *home_;
     h.lock();
-    if (!shard::is_guarded(*this) || holders_ != 0 || sending_) [[unlikely]] {
+    if (!shard::is_guarded(*this) || holders_ != 0) [[unlikely]] {
       h.unlock();
-      return false;
+      return nullptr;
     }
-    wait_list::erase(*this);
-    shard::let_go(*this);
-    if (linked_) shard::cut_link(*this);
+    guard->erase(*this);
+    if (may_be_linked) shard::cut_link(*this);
     h.unlock();
-    later.set(std::move(by_.guard));
-    return true;
+    return guard;
   }
 
   /// The operation has ended: takes the deadline out. Whether that leaves the state to the caller.
-  [[nodiscard]] bool end_operation(driver_notice& later) noexcept { return leave(false, later); }
+  /// If it does not, the holders are to see to the rest, unless `how` is none.
+  [[nodiscard, gnu::flatten]] bool leave(operation_end how, driver_notice& later) noexcept;
 
-  /// The same once the result is in the state: if there are holders, they are to see to the rest.
-  [[nodiscard]] bool leave_result(driver_notice& later) noexcept { return leave(true, later); }
+  [[nodiscard]] operation_end end() const noexcept { return end_; }
 
   /// The deadline begins, with that outcome and its holder's count. Whether the operation goes on,
   /// so that there is anything to cancel.
@@ -194,19 +201,21 @@ protected:
   /// What to report in place of operation_aborted: timed_out or rejected; `expired` if nothing.
   [[nodiscard]] wait_outcome verdict() const noexcept { return verdict_; }
 
+  /// Whether the core has to be kept while the state is being freed. If not, there is no verdict.
   [[nodiscard]] bool keeps_core() const noexcept { return keeps_core_; }
 
-  /// Keeps the core while the state is being freed. Requires that the state has done so.
+  /// Keeps it. To be called before the state is freed.
   [[nodiscard]] intrusive_ptr<wheel_core> take_core() noexcept
   {
+    if (!keeps_core_) return nullptr;
     keeps_core_ = false;
     return {&core(), false};
   }
 
 private:
-  [[nodiscard, gnu::flatten]] bool leave(bool for_good, driver_notice& later) noexcept;
+  [[nodiscard]] bool has_ended() const noexcept { return end_ != operation_end::none; }
   [[nodiscard]] bool end_first() noexcept;
-  [[nodiscard, gnu::cold]] bool start_first(operation_guard& guard) noexcept;
+  [[nodiscard, gnu::cold]] bool start_first() noexcept;
 
   [[nodiscard]] wait_outcome begin(time_point taken_up, tick& renewed) noexcept;
   void take_off(flight& f) noexcept;
@@ -218,7 +227,7 @@ private:
   const asio::cancellation_type_t type_;
   const deadline_report report_;
   wait_outcome verdict_ = wait_outcome::expired;
-  bool ended_ = false;  ///< the last holder is to see to the rest
+  operation_end end_ = operation_end::none;
 
   embedded_signal signal_;
 };

@@ -20,9 +20,11 @@ using guard_ptr = intrusive_ptr<operation_guard>;
 /// What guards an operation. Tokens carry it through a dozen functions, and it stays in registers
 /// only if none of its destructors is called.
 struct guarded_by {
+  /// Later than any deadline of an operation's own.
+  static constexpr time_point latest = time_point::max() - duration{1};
+
   /// @param t  the operation's own deadline, if the guard has none
-  guarded_by(guard_ptr g, time_point t = time_point::max()) noexcept : guard(std::move(g)), until(t)
-  {}
+  guarded_by(guard_ptr g, time_point t = latest) noexcept : guard(std::move(g)), until(t) {}
   guarded_by(const guarded_by&) = default;
   guarded_by(guarded_by&&) = default;
   guarded_by& operator=(const guarded_by&) = delete;
@@ -35,13 +37,15 @@ struct guarded_by {
 /// The deadline of an operation as a guard sees it.
 class guarded_wait : public linked<wait_op> {
 protected:
-  guarded_wait(end_fn f, guarded_by&& by) noexcept
+  guarded_wait(end_fn f, operation_guard& g, time_point until) noexcept
     : linked(f, true, true),  // as if foreign, to begin where the guard is asked
-      by_(std::move(by))
+      guard_(&g),
+      until_(until)
   {}
-  guarded_wait(end_fn f, bool foreign) noexcept : linked(f, foreign, true), by_(nullptr) {}
+  guarded_wait(end_fn f, bool foreign) noexcept : linked(f, foreign, true) {}
 
-  guarded_by by_;  ///< until the operation ends; null if it has no guard
+  operation_guard* const guard_ = nullptr;  ///< counted until the operation ends; null if none
+  const time_point until_ = guarded_by::latest;
 
 private:
   friend class operation_guard;
@@ -77,45 +81,54 @@ public:
   [[nodiscard]] home& at() const noexcept { return home_; }
   [[nodiscard]] wheel_core& core() const noexcept { return *core_; }
 
-  /// Whether `until` has passed. Looks at the clock only if the wait, which is filed, does not
-  /// answer for that.
+  /// Whether the wait is filed, and ends at `until` or before. Without the lock that is a hint.
+  [[nodiscard]] bool is_filed_by(time_point until) const noexcept
+  {
+    return filed_for_.load(std::memory_order_relaxed) <= until;
+  }
+
+  /// Whether `until` has passed. Looks at the clock only if the wait does not answer for that.
   [[nodiscard]] bool has_passed(time_point until) const noexcept
   {
-    return (!filed_.load(std::memory_order_relaxed) ||
-            until < filed_for_.load(std::memory_order_relaxed)) &&
-           until <= core_->clock().now();
+    return !is_filed_by(until) && until <= core_->clock().now();
   }
 
-  /// Guards the deadline of an operation. Returns a tick to wake up at, or no_tick.
+  // Of the deadline of an operation; these require the lock.
+
+  /// Guards it. Requires that the wait is filed by its time.
+  void insert(guarded_wait& deadline) noexcept
+  {
+    home_.guard(deadline, guarded_);
+    has_started_.store(true, std::memory_order_relaxed);
+  }
+
+  /// Guards it, and files the wait by its time. Returns a tick to wake up at, or no_tick.
   [[nodiscard]] tick add(section& s, guarded_wait& deadline) noexcept;
 
-  /// The same if the wait is filed early enough, so that there is no more to it. Whether it was.
-  /// Requires the lock.
-  [[nodiscard, gnu::always_inline]] bool add_next(guarded_wait& deadline) noexcept
+  /// Guards it no more: its operation has ended. That leaves rest() to do.
+  void erase(guarded_wait& deadline) noexcept
   {
-    if (!filed_.load(std::memory_order_relaxed) ||
-        deadline.by_.until < filed_for_.load(std::memory_order_relaxed))
-      return false;
-    home_.guard(deadline, guarded_);
-    return true;
+    wait_list::erase(deadline);
+    shard::let_go(deadline);
+    set_ended();
   }
 
-  /// The same for one that is due and about to begin, if it has not passed or is gone. Whether it
-  /// has not. Requires the lock.
+  /// The same for one that is guarded no more.
+  void set_ended() noexcept { has_started_.store(false, std::memory_order_relaxed); }
+
+  /// Guards one again that is due and about to begin, if it has not passed or the guard is gone.
+  /// Whether it has not.
   [[nodiscard]] bool take_back(guarded_wait& deadline, tick& renewed) noexcept;
 
   /// The source's deadline was brought forward. Returns a tick to wake up at, or no_tick.
   [[nodiscard]] tick hasten() noexcept;
 
-  /// Takes the wait out of the wheel, if there is nothing to guard. To be called behind the handler
-  /// of an operation that has ended.
+  /// Takes the wait out of the wheel, if there is nothing to guard, and gives up a count. To be
+  /// called behind the handler of an operation that has ended. Most often that has started the
+  /// next one, whose end will see to this.
   [[gnu::always_inline]] static void rest(operation_guard* counted) noexcept
   {
-    home& h = counted->home_;
-    h.lock();
-    const bool at_rest = counted->guarded_.empty();
-    h.unlock();
-    if (at_rest) counted->take_out_if_at_rest();
+    if (!counted->has_started_.load(std::memory_order_relaxed)) counted->take_out_if_at_rest();
     intrusive_ptr_release(counted);
   }
 
@@ -143,19 +156,23 @@ private:
 
   [[nodiscard]] tick look_ahead() noexcept;
   [[nodiscard]] tick file(section& s) noexcept;
+  [[nodiscard]] tick refile() noexcept;
   [[nodiscard]] tick end_guarded(wait_outcome outcome) noexcept;
-  void set_filed() noexcept;
+  [[nodiscard]] bool is_filed() const noexcept { return is_filed_by(guarded_by::latest); }
+  void set_unfiled() noexcept { filed_for_.store(not_filed, std::memory_order_relaxed); }
   [[gnu::cold]] void take_out_if_at_rest() noexcept;
   [[nodiscard]] bool take_out() noexcept;
+
+  static constexpr time_point not_filed = time_point::max();
 
   const intrusive_ptr<wheel_core> core_;
   home& home_;
   const moving_deadline* source_;  ///< null: each operation has its own deadline
   bool closed_ = false;
 
-  // Read without the lock for hints.
-  std::atomic<bool> filed_{false};                        ///< the wait has yet to end
-  std::atomic<time_point> filed_for_{time_point::max()};  ///< what the wheel was told last
+  // Read without the lock.
+  std::atomic<bool> has_started_{false};          ///< an operation, since the latest that ended
+  std::atomic<time_point> filed_for_{not_filed};  ///< until the wait ends
 
   wait_list guarded_;
 };
