@@ -1,8 +1,7 @@
 // L2 service: finding those whose deadlines the pressure has brought near.
 #include <asio_wheel/detail/service/pressure.hpp>
 
-#include <asio_wheel/detail/ground/prefetch.hpp>
-
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -29,14 +28,14 @@ bool pressure::look() noexcept
   const std::lock_guard lock(mutex_);
   const time_point now = clock_.now();
   if (left_ == 0) {
-    left_ = size_;
+    left_ = pages_.size() * page_length;
     next_near_ = time_point::max();
   }
   for (std::size_t seen = 0, told = 0; left_ != 0 && seen < most_seen && told < most_told;) {
-    const std::size_t n = (left_ - 1) % at_a_time + 1;
-    left_ -= n;
-    seen += n;
-    told += look_at({&at(left_), n}, now);
+    left_ -= at_a_time;
+    seen += at_a_time;
+    page& p = *pages_[left_ / page_length];
+    told += look_at({&p[left_ % page_length], at_a_time}, now);
   }
   if (left_ != 0) return true;
   end_look(now);
@@ -46,43 +45,32 @@ bool pressure::look() noexcept
 /// Tells those of these that are near to follow. Returns how many.
 std::size_t pressure::look_at(std::span<const follower> followers, time_point now) noexcept
 {
-  // What the look comes to next is on its way from memory meanwhile: bases a group ahead, and the
-  // followers that lead to them two groups ahead.
-  const auto ahead = [&](std::size_t groups) {
-    return left_ < groups * at_a_time ? followers.data() : &at(left_ - groups * at_a_time);
-  };
-  const follower* next = ahead(1);
-  const follower* next_but_one = ahead(2);
-  const double p = value();
   std::size_t told = 0;
   for (const follower& f : followers) {
-    prefetch(next_but_one++);
-    prefetch((next++)->base);
-    if (!is_near(f, shortened(f.longest, f.shortest, p), now)) continue;
-    f.who->follow();
+    if (!f.owner || !is_near(f, now)) continue;
+    f.owner->follow_pressure();
     ++told;
   }
   return told;
 }
 
-bool pressure::is_near(const follower& f, duration timeout, time_point now) noexcept
+/// Whether it is near. If not, notes when it will be.
+bool pressure::is_near(const follower& f, time_point now) noexcept
 {
-  const time_point base = f.base->load(std::memory_order_relaxed);
-  const duration idle = now - base;
+  const time_point touched = f.touched.load(std::memory_order_relaxed);
+  const duration longest = f.longest.load(std::memory_order_relaxed);
+  const duration shortest = f.shortest.load(std::memory_order_relaxed);
+  const duration timeout = shortened(longest, shortest, value());
+  const duration idle = now - touched;
   if (idle >= timeout - timeout / 32) return true;
   const duration left = timeout - timeout / 64 - idle;
-  if (left < next_near_ - now && wheel_clock::add(base, timeout) != time_point::max() &&
-      is_affected(f, now))
+  // What is pending may be filed for later than its deadline, unless it has none, or the pressure
+  // does not change it, or the longest timeout is over, in which all comes up that was filed under
+  // less pressure.
+  if (left < next_near_ - now && wheel_clock::add(touched, timeout) != time_point::max() &&
+      longest != shortest && now < wheel_clock::add(last_rise_, longest))
     next_near_ = now + left;
   return false;
-}
-
-/// Whether what is pending may be filed for later than its deadline: not if the pressure does not
-/// change it, nor after the longest timeout, in which all comes up that was filed under less
-/// pressure.
-bool pressure::is_affected(const follower& f, time_point now) const noexcept
-{
-  return f.longest != f.shortest && now < wheel_clock::add(last_rise_, f.longest);
 }
 
 void pressure::end_look(time_point now) noexcept
@@ -97,32 +85,44 @@ time_point pressure::end_of_pause() const noexcept
   return ended_ + pause * static_cast<duration::rep>(size_);
 }
 
-void pressure::add(under_pressure& u, const std::atomic<time_point>& base, duration longest,
-                   duration shortest)
+follower& pressure::add(moving_deadline& owner, time_point touched, duration longest,
+                        duration shortest)
 {
   const std::lock_guard lock(mutex_);
-  if (size_ == pages_.size() * page_length) pages_.push_back(std::make_unique<page>());
-  u.place_ = size_++;
-  at(u.place_) = {&base, longest, shortest, &u};
+  if (free_.empty()) add_page();
+  follower& f = *free_.back();
+  free_.pop_back();
+  ++size_;
+  f.touched.store(touched, std::memory_order_relaxed);
+  f.longest.store(longest, std::memory_order_relaxed);
+  f.shortest.store(shortest, std::memory_order_relaxed);
+  f.owner = &owner;
+  return f;
 }
 
-void pressure::remove(under_pressure& u) noexcept
+void pressure::add_page()
 {
-  const std::lock_guard lock(mutex_);
-  // A look comes from behind, so that whoever takes the place has been seen, or will be.
-  follower& last = at(--size_);
-  last.who->place_ = u.place_;
-  at(u.place_) = last;
-  left_ = std::min(left_, size_);
-  // One page is kept to spare.
-  if (pages_.size() > size_ / page_length + 2) pages_.pop_back();
+  free_.reserve((pages_.size() + 1) * page_length);
+  pages_.push_back(std::make_unique<page>());
+  // From the back, so that the first is the next to be taken.
+  page& added = *pages_.back();
+  for (std::size_t i = page_length; i-- > 0;) free_.push_back(&added[i]);
 }
 
-void pressure::change(under_pressure& u, duration longest, duration shortest) noexcept
+void pressure::remove(follower& f) noexcept
 {
   const std::lock_guard lock(mutex_);
-  at(u.place_).longest = longest;
-  at(u.place_).shortest = shortest;
+  f.owner = nullptr;
+  free_.push_back(&f);  // for which there is room
+  if (--size_ != 0 || pages_.size() == 1) return;
+  // Nobody is left: one page is kept to spare.
+  pages_.resize(1);
+  std::erase_if(free_, [&](const follower* each) {
+    const follower* const first = pages_[0]->data();
+    return std::less<>()(each, first) || !std::less<>()(each, first + page_length);
+  });
+  free_.shrink_to_fit();
+  left_ = std::min(left_, page_length);
 }
 
 }  // namespace asio_wheel::detail

@@ -3,11 +3,11 @@
 
 #include <asio_wheel/detail/ground/export.hpp>
 #include <asio_wheel/detail/service/lazy_state.hpp>
+#include <asio_wheel/detail/service/pressure.hpp>
 #include <asio_wheel/detail/service/wheel_clock.hpp>
 #include <asio_wheel/idle_window.hpp>
 
 #include <atomic>
-#include <memory>
 
 namespace asio_wheel::detail {
 
@@ -30,21 +30,23 @@ public:
   void set_timeout(duration timeout);
 
 private:
-  /// Makes the timeout depend on the pressure.
-  class window;
-
   void end_window() noexcept;
   [[nodiscard]] duration shortened(duration longest) const noexcept;
+  [[nodiscard]] const std::atomic<time_point>& touched() const noexcept
+  {
+    return window_ ? window_->touched : touched_;
+  }
 
   [[nodiscard]] time_point deadline() const noexcept override;
   [[nodiscard]] wait_outcome expire(time_point now) noexcept override;
+  void follow_pressure() noexcept override;
 
   // What a touch needs, in one cache line.
-  alignas(16) const wheel_clock* clock_ = nullptr;
-  std::atomic<time_point> touched_;
-  std::atomic<duration> timeout_;
+  alignas(16) follower* window_ = nullptr;  ///< null if the timeout is always the same
+  std::atomic<time_point> touched_;         ///< only then
 
-  std::unique_ptr<window> window_;  ///< null if the timeout is always the same
+  const wheel_clock* clock_ = nullptr;
+  std::atomic<duration> timeout_;
 };
 
 }  // namespace asio_wheel::detail

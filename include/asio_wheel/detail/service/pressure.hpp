@@ -3,6 +3,7 @@
 
 #include <asio_wheel/detail/ground/export.hpp>
 #include <asio_wheel/detail/ground/spin_lock.hpp>
+#include <asio_wheel/detail/service/wait_op.hpp>
 #include <asio_wheel/detail/service/wheel_clock.hpp>
 
 #include <algorithm>
@@ -24,23 +25,12 @@ namespace asio_wheel::detail {
   return std::max(longest - duration{static_cast<duration::rep>(part)}, shortest);
 }
 
-/// Something with a deadline that depends on the pressure.
-class under_pressure {
-public:
-  under_pressure() = default;
-  under_pressure(const under_pressure&) = delete;
-  under_pressure& operator=(const under_pressure&) = delete;
-
-  /// Sees to it that what is pending is filed for the present deadline.
-  virtual void follow() noexcept = 0;
-
-protected:
-  ~under_pressure() = default;
-
-private:
-  friend class pressure;
-
-  std::size_t place_ = 0;  ///< among the followers
+/// What a deadline that depends on the pressure consists of. Stays where it is until it is removed.
+struct follower {
+  std::atomic<time_point> touched{};  ///< the timeout counts from here
+  std::atomic<duration> longest{};
+  std::atomic<duration> shortest{};
+  moving_deadline* owner = nullptr;  ///< guarded by the pressure's lock; null: nobody's
 };
 
 /// The pressure, and those that follow it.
@@ -53,7 +43,8 @@ private:
 /// first of the others is due. When the longest timeout since the rise is over, all that was filed
 /// under less pressure has come up, and no look is needed any more.
 ///
-/// What a look takes is memory: a line of each follower, besides what is kept here (bench/LOG.md).
+/// What a look takes is mostly memory. So followers lie side by side, with the time of their last
+/// touch: half a line of memory each, where the watchdog itself would be another (bench/LOG.md).
 ///
 /// A look is made by passes (driver.hpp), a piece in each. After it there is a pause, so that looks
 /// take a small part of the time, however often the pressure rises.
@@ -76,24 +67,15 @@ public:
   /// A piece of the look for which it is time. Whether there is more of it.
   [[nodiscard]] bool look() noexcept;
 
-  /// From here on `u` is told. Its deadline counts from `base`, which grows. Throws std::bad_alloc.
-  void add(under_pressure& u, const std::atomic<time_point>& base, duration longest,
-           duration shortest);
-  void remove(under_pressure& u) noexcept;
+  /// From here on `owner` is told. Throws std::bad_alloc.
+  [[nodiscard]] follower& add(moving_deadline& owner, time_point touched, duration longest,
+                              duration shortest);
+  void remove(follower& f) noexcept;
 
-  /// The timeout of `u` is this from here on.
-  void change(under_pressure& u, duration longest, duration shortest) noexcept;
-
-  /// For a follower that is about to move: nobody is told meanwhile.
+  /// For one whose owner is about to move: nobody is told meanwhile.
   [[nodiscard]] std::unique_lock<spin_lock> hush() noexcept
   {
     return std::unique_lock<spin_lock>(mutex_);
-  }
-
-  /// Where its base has moved. Requires hush().
-  void move_base(const under_pressure& u, const std::atomic<time_point>& base) noexcept
-  {
-    at(u.place_).base = &base;
   }
 
 private:
@@ -104,27 +86,13 @@ private:
 
   static constexpr duration pause{40};  ///< after a look, for each follower
 
-  struct follower {
-    const std::atomic<time_point>* base;
-    duration longest;
-    duration shortest;
-    under_pressure* who;
-  };
-
   static constexpr std::size_t at_a_time = 64;
   static constexpr std::size_t page_length = 2 * at_a_time;
-  using page = std::array<follower, page_length>;  // followers stay where they are when more come
+  using page = std::array<follower, page_length>;
 
-  [[nodiscard]] follower& at(std::size_t place) noexcept
-  {
-    return (*pages_[place / page_length])[place % page_length];
-  }
-
+  void add_page();
   [[nodiscard]] std::size_t look_at(std::span<const follower> followers, time_point now) noexcept;
-
-  /// Whether one with that timeout is near. If not, notes when it will be.
-  [[nodiscard]] bool is_near(const follower& f, duration timeout, time_point now) noexcept;
-  [[nodiscard]] bool is_affected(const follower& f, time_point now) const noexcept;
+  [[nodiscard]] bool is_near(const follower& f, time_point now) noexcept;
   void end_look(time_point now) noexcept;
   [[nodiscard]] time_point end_of_pause() const noexcept;
 
@@ -134,10 +102,11 @@ private:
 
   spin_lock mutex_;  ///< guards all below; taken before the shards' locks
   std::vector<std::unique_ptr<page>> pages_;
-  std::size_t size_ = 0;
+  std::vector<follower*> free_;  ///< those in the pages that are nobody's
+  std::size_t size_ = 0;         ///< of the others
   time_point last_rise_{};
 
-  std::size_t left_ = 0;      ///< of a look: it has yet to come to the first so many
+  std::size_t left_ = 0;      ///< of a look: it has yet to come to the first so many places
   bool risen_again_ = false;  ///< since it began
   time_point next_near_{};    ///< when the first of those that it has seen will be near
   time_point ended_{};        ///< when the latest did
