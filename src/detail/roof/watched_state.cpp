@@ -1,9 +1,12 @@
 // L3 roof: what a touch stores, and the deadline that follows from it.
 #include <asio_wheel/detail/roof/watched_state.hpp>
 
+#include <asio_wheel/detail/ground/prefetch.hpp>
+
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <atomic>
 #include <mutex>
 #include <stdexcept>
 #include <utility>
@@ -30,6 +33,12 @@ void require_valid(const idle_window& window)
                   window.max, window.min));
 }
 
+/// Whether a watchdog of this process has ever had a window.
+struct alignas(64) window_use {
+  std::atomic<bool> any;
+};
+constinit window_use windows{};
+
 }  // namespace
 
 watched_state::watched_state(wheel_core& c, duration timeout)
@@ -46,6 +55,8 @@ watched_state::watched_state(wheel_core& c, const idle_window& w)
     timeout_(w.max)
 {
   require_valid(w);
+  if (!windows.any.load(std::memory_order_relaxed))
+    windows.any.store(true, std::memory_order_relaxed);
   window_ = &c.pressure_on().add(*this, touched_, w.max, w.min);
 }
 
@@ -83,6 +94,15 @@ watched_state& watched_state::operator=(watched_state&& other) noexcept
 
 void watched_state::touch() noexcept
 {
+  // Without windows, nothing of this is read: memory may be slower than the clock, but a store does
+  // not wait for it.
+  if (windows.any.load(std::memory_order_relaxed)) return touch_by_window();
+  touched_.store(wheel_clock::start_of_delay(clock_), std::memory_order_relaxed);
+}
+
+void watched_state::touch_by_window() noexcept
+{
+  prefetch(&window_);
   const time_point now = wheel_clock::start_of_delay(clock_);
   (window_ ? window_->touched : touched_).store(now, std::memory_order_relaxed);
 }

@@ -1,7 +1,8 @@
 // L2 service: finding those whose deadlines the pressure has brought near.
 #include <asio_wheel/detail/service/pressure.hpp>
 
-#include <functional>
+#include <bit>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -28,28 +29,30 @@ bool pressure::look() noexcept
   const std::lock_guard lock(mutex_);
   const time_point now = clock_.now();
   if (left_ == 0) {
-    left_ = pages_.size() * page_length;
+    left_ = pages_.size();
     next_near_ = time_point::max();
   }
   for (std::size_t seen = 0, told = 0; left_ != 0 && seen < most_seen && told < most_told;) {
-    left_ -= at_a_time;
-    seen += at_a_time;
-    page& p = *pages_[left_ / page_length];
-    told += look_at({&p[left_ % page_length], at_a_time}, now);
+    --left_;
+    seen += page_length;
+    told += look_at(*pages_[left_], now);
   }
   if (left_ != 0) return true;
   end_look(now);
   return false;
 }
 
-/// Tells those of these that are near to follow. Returns how many.
-std::size_t pressure::look_at(std::span<const follower> followers, time_point now) noexcept
+/// Tells those of a page that are near to follow. Returns how many.
+std::size_t pressure::look_at(const page& p, time_point now) noexcept
 {
   std::size_t told = 0;
-  for (const follower& f : followers) {
-    if (!f.owner || !is_near(f, now)) continue;
-    f.owner->follow_pressure();
-    ++told;
+  for (std::size_t w = 0; w != p.used.size(); ++w) {
+    for (std::uint64_t bits = p.used[w]; bits != 0; bits &= bits - 1) {
+      const follower& f = p.followers[w * word + static_cast<std::size_t>(std::countr_zero(bits))];
+      if (!is_near(f, now)) continue;
+      f.owner->follow_pressure();
+      ++told;
+    }
   }
   return told;
 }
@@ -85,14 +88,24 @@ time_point pressure::end_of_pause() const noexcept
   return ended_ + pause * static_cast<duration::rep>(size_);
 }
 
+bool pressure::page::is_full() const noexcept
+{
+  constexpr std::uint64_t all = (std::uint64_t{1} << word) - 1;
+  return used[0] == all && used[1] == all;
+}
+
 follower& pressure::add(moving_deadline& owner, time_point touched, duration longest,
                         duration shortest)
 {
   const std::lock_guard lock(mutex_);
-  if (free_.empty()) add_page();
-  follower& f = *free_.back();
-  free_.pop_back();
+  if (with_room_.empty()) add_page();
+  page& p = *with_room_.front();
+  auto at = static_cast<std::size_t>(std::countr_one(p.used[0]));
+  if (at == word) at += static_cast<std::size_t>(std::countr_one(p.used[1]));
+  p.used[at / word] |= std::uint64_t{1} << at % word;
+  if (p.is_full()) with_room_.erase(p);
   ++size_;
+  follower& f = p.followers[at];
   f.touched.store(touched, std::memory_order_relaxed);
   f.longest.store(longest, std::memory_order_relaxed);
   f.shortest.store(shortest, std::memory_order_relaxed);
@@ -100,29 +113,33 @@ follower& pressure::add(moving_deadline& owner, time_point touched, duration lon
   return f;
 }
 
-void pressure::add_page()
-{
-  free_.reserve((pages_.size() + 1) * page_length);
-  pages_.push_back(std::make_unique<page>());
-  // From the back, so that the first is the next to be taken.
-  page& added = *pages_.back();
-  for (std::size_t i = page_length; i-- > 0;) free_.push_back(&added[i]);
-}
-
 void pressure::remove(follower& f) noexcept
 {
   const std::lock_guard lock(mutex_);
-  f.owner = nullptr;
-  free_.push_back(&f);  // for which there is room
-  if (--size_ != 0 || pages_.size() == 1) return;
-  // Nobody is left: one page is kept to spare.
-  pages_.resize(1);
-  std::erase_if(free_, [&](const follower* each) {
-    const follower* const first = pages_[0]->data();
-    return std::less<>()(each, first) || !std::less<>()(each, first + page_length);
-  });
-  free_.shrink_to_fit();
-  left_ = std::min(left_, page_length);
+  page& p = *reinterpret_cast<page*>(reinterpret_cast<std::uintptr_t>(&f) / page_size * page_size);
+  const auto at = static_cast<std::size_t>(&f - p.followers.data());
+  if (p.is_full()) with_room_.push_front(p);
+  p.used[at / word] &= ~(std::uint64_t{1} << at % word);
+  --size_;
+  if (p.is_empty() && !with_room_.has_one()) remove_page(p);  // one page is kept to spare
+}
+
+void pressure::add_page()
+{
+  pages_.push_back(std::make_unique<page>());
+  pages_.back()->place = pages_.size() - 1;
+  with_room_.push_front(*pages_.back());
+}
+
+void pressure::remove_page(page& p) noexcept
+{
+  with_room_.erase(p);
+  // A look comes from behind, so that whichever takes the place has been seen, or will be.
+  std::unique_ptr<page>& place = pages_[p.place];
+  pages_.back()->place = p.place;
+  std::swap(place, pages_.back());
+  pages_.pop_back();
+  left_ = std::min(left_, pages_.size());
 }
 
 }  // namespace asio_wheel::detail

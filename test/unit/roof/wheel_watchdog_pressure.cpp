@@ -47,9 +47,14 @@ struct many_watched : context_with_wheel {
   {
     for (std::size_t i = 0; i != n; ++i) {
       dogs.emplace_back(wheel, w);
-      dogs.back().async_expired([this](error_code ec) { expired += ec ? 0 : 1; });
+      watch(dogs.back());
     }
     context.poll();
+  }
+
+  void watch(wheel_watchdog& dog)
+  {
+    dog.async_expired([this](error_code ec) { expired += ec ? 0 : 1; });
   }
 
   std::vector<wheel_watchdog> dogs;
@@ -378,6 +383,42 @@ BOOST_AUTO_TEST_CASE(may_go_while_it_is_looked_for)
   c.dogs.erase(c.dogs.begin(), c.dogs.begin() + 900);
   support::run_to_end(c.context);
   BOOST_TEST(c.expired == 100U);
+}
+
+BOOST_AUTO_TEST_CASE(may_come_go_and_move_while_it_is_looked_for)
+{
+  constexpr idle_window wide{1ms, 1h};
+  many_watched c(2000, wide);
+  std::mt19937 random(1124);
+  for (int round = 1; round <= 300; ++round) {
+    c.wheel.set_pressure(round / 1000.0);
+    if (random() % 4 == 0) c.context.poll_one();
+    const bool grows = round / 50 % 2 == 0;
+    for (int i = 0; i != 100; ++i) {
+      auto& one = c.dogs[random() % c.dogs.size()];
+      if (random() % 8 < (grows ? 6U : 2U)) {
+        wheel_watchdog moved = std::exchange(one, wheel_watchdog(c.wheel, wide));
+        c.watch(one);
+        c.dogs.push_back(std::move(moved));
+      } else if (c.dogs.size() > 1) {
+        std::swap(one, c.dogs.back());
+        c.dogs.pop_back();
+      }
+    }
+  }
+  std::this_thread::sleep_for(2ms);
+  c.wheel.set_pressure(1);
+  support::run_to_end(c.context);
+  BOOST_TEST(c.expired == c.dogs.size());
+}
+
+BOOST_AUTO_TEST_CASE(those_that_are_gone_are_not_looked_at)
+{
+  many_watched c(100'000, {1h, 2h});
+  c.dogs.erase(c.dogs.begin() + 10, c.dogs.end());
+  c.context.poll();
+  c.wheel.set_pressure(1);
+  BOOST_TEST(c.context.poll() < 5U);
 }
 
 BOOST_AUTO_TEST_CASE(follows_when_a_virtual_time_is_over)

@@ -30,6 +30,7 @@ public:
   void set_timeout(duration timeout);
 
 private:
+  [[gnu::noinline]] void touch_by_window() noexcept;
   void end_window() noexcept;
   [[nodiscard]] duration shortened(duration longest) const noexcept;
   [[nodiscard]] const std::atomic<time_point>& touched() const noexcept

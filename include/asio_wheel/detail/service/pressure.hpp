@@ -2,7 +2,10 @@
 #pragma once
 
 #include <asio_wheel/detail/ground/export.hpp>
+#include <asio_wheel/detail/ground/free_blocks.hpp>
+#include <asio_wheel/detail/ground/intrusive_list.hpp>
 #include <asio_wheel/detail/ground/spin_lock.hpp>
+#include <asio_wheel/detail/service/page_supply.hpp>
 #include <asio_wheel/detail/service/wait_op.hpp>
 #include <asio_wheel/detail/service/wheel_clock.hpp>
 
@@ -10,9 +13,9 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
-#include <span>
 #include <vector>
 
 namespace asio_wheel::detail {
@@ -30,7 +33,7 @@ struct follower {
   std::atomic<time_point> touched{};  ///< the timeout counts from here
   std::atomic<duration> longest{};
   std::atomic<duration> shortest{};
-  moving_deadline* owner = nullptr;  ///< guarded by the pressure's lock; null: nobody's
+  moving_deadline* owner = nullptr;  ///< guarded by the pressure's lock
 };
 
 /// The pressure, and those that follow it.
@@ -45,6 +48,7 @@ struct follower {
 ///
 /// What a look takes is mostly memory. So followers lie side by side, with the time of their last
 /// touch: half a line of memory each, where the watchdog itself would be another (bench/LOG.md).
+/// They never move, since any thread may touch them.
 ///
 /// A look is made by passes (driver.hpp), a piece in each. After it there is a pause, so that looks
 /// take a small part of the time, however often the pressure rises.
@@ -86,12 +90,28 @@ private:
 
   static constexpr duration pause{40};  ///< after a look, for each follower
 
-  static constexpr std::size_t at_a_time = 64;
-  static constexpr std::size_t page_length = 2 * at_a_time;
-  using page = std::array<follower, page_length>;
+  static constexpr std::size_t word = 63;  ///< bits of a number that say who is there
+  static constexpr std::size_t page_length = 2 * word;
+
+  /// A page of memory. It goes when the last of its followers does.
+  struct page : list_link {
+    static list_link& link_of(page& p) noexcept { return p; }
+    static page& of_link(list_link& l) noexcept { return static_cast<page&>(l); }
+    static void* operator new(std::size_t) { return page_supply::instance().take(); }
+    static void operator delete(void* p) noexcept { page_supply::instance().give_back(p); }
+
+    [[nodiscard]] bool is_full() const noexcept;
+    [[nodiscard]] bool is_empty() const noexcept { return used[0] == 0 && used[1] == 0; }
+
+    std::array<std::uint64_t, 2> used{};  ///< a bit for each follower that is somebody's
+    std::size_t place = 0;                ///< among the pages
+    alignas(64) std::array<follower, page_length> followers;
+  };
+  static_assert(sizeof(page) == page_size);
 
   void add_page();
-  [[nodiscard]] std::size_t look_at(std::span<const follower> followers, time_point now) noexcept;
+  void remove_page(page& p) noexcept;
+  [[nodiscard]] std::size_t look_at(const page& p, time_point now) noexcept;
   [[nodiscard]] bool is_near(const follower& f, time_point now) noexcept;
   void end_look(time_point now) noexcept;
   [[nodiscard]] time_point end_of_pause() const noexcept;
@@ -102,11 +122,11 @@ private:
 
   spin_lock mutex_;  ///< guards all below; taken before the shards' locks
   std::vector<std::unique_ptr<page>> pages_;
-  std::vector<follower*> free_;  ///< those in the pages that are nobody's
-  std::size_t size_ = 0;         ///< of the others
+  intrusive_list<page> with_room_;
+  std::size_t size_ = 0;  ///< followers
   time_point last_rise_{};
 
-  std::size_t left_ = 0;      ///< of a look: it has yet to come to the first so many places
+  std::size_t left_ = 0;      ///< of a look: it has yet to come to the first so many pages
   bool risen_again_ = false;  ///< since it began
   time_point next_near_{};    ///< when the first of those that it has seen will be near
   time_point ended_{};        ///< when the latest did
