@@ -275,10 +275,13 @@ private:
     tell("erase {}", e->id);
     expect(!wheel_.is_due(*e), "is_due() is wrong");
     model_.erase(*e);
-    const tick before = wheel_.next_tick();
+    // Whoever asks closes the vacant slot. So every other erase goes without.
+    const bool asks = which % 2 == 0;
+    const tick before = asks ? wheel_.next_tick() : never;
     const std::size_t promises = pages_.promises();
     const tick unneeded = wheel_.erase(*e);
     expect(pages_.promises() == promises, "erase() allocated");
+    if (!asks) return e;
     expect(wheel_.next_tick() == before || unneeded == before,
            "erase() kept to itself that next_tick() moved");
     expect(!wheel_.empty() || unneeded != no_tick,
@@ -423,13 +426,14 @@ private:
   {
     expect(wheel_.now() == model_.now(), "now() is wrong");
     expect(wheel_.size() == model_.size(), "size() is wrong");
-    expect(wheel_.empty() == model_.empty(), "empty() is wrong");
     expect(wheel_.front_due() == model_.front_due(), "front_due() is wrong");
     expect(wheel_.has_due() == (model_.front_due() != nullptr), "has_due() is wrong");
     expect(wheel_.has_drained() == model_.has_drained(), "has_drained() is wrong");
+    if (fault_.empty()) fault_ = wheel_.check(inserted_before);
+    if (++comparisons_ % 4 != 0) return;  // these would close the vacant slot each time
+    expect(wheel_.empty() == model_.empty(), "empty() is wrong");
     expect(wheel_.next_tick() <= model_.first_due(), "next_tick() is too late");
     expect(wheel_.next_tick() >= wheel_.now(), "next_tick() is past");
-    if (fault_.empty()) fault_ = wheel_.check(inserted_before);
   }
 
   void expect(bool ok, const char* otherwise)
@@ -444,6 +448,7 @@ private:
   std::vector<std::unique_ptr<entry>> entries_;
   int next_id_ = 0;
   std::uint64_t insertions_ = 0;
+  std::uint64_t comparisons_ = 0;
   std::string fault_;
 };
 

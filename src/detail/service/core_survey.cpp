@@ -111,7 +111,7 @@ private:
 [[gnu::cold]] bool look_through(home& h, std::unique_lock<home>& lock, unsigned level,
                                 tick& earliest) noexcept
 {
-  const timing_wheel& wheel = h.wheel();
+  timing_wheel& wheel = h.wheel();
   const tick now = wheel.now();
   const tick first = wheel.first_tick(level);
   std::array<wheel_entry*, at_a_time> found;
@@ -133,7 +133,7 @@ private:
 {
   std::unique_lock lock(h);
   h.settle();
-  const timing_wheel& wheel = h.wheel();
+  timing_wheel& wheel = h.wheel();
   tick earliest = never;
   // If the wheel keeps moving on, a tick that one of the waits has will do.
   bool moved = true;

@@ -132,15 +132,35 @@ tick timing_wheel::erase(wheel_entry& e) noexcept
   return no_tick;
 }
 
-/// Removes a chunk whose last live entry, due at `due`, was erased. Returns what erase() does.
+/// Removes a chunk whose last live entry, due at `due`, was erased, or leaves it to a vacant slot.
+/// Returns what erase() does.
 tick timing_wheel::close_chunk(chunk& c, tick due) noexcept
 {
-  const std::uint32_t slot = c.slot;
-  slots_[slot].unlink(c);
-  pool_.give_back(c);
-  if (!slots_[slot].empty()) return no_tick;
+  chunk_queue& slot = slots_[c.slot];
+  if (slot.length != 1) {
+    slot.unlink(c);
+    pool_.give_back(c);
+    return no_tick;
+  }
+  if (c.slot != vacant_) {
+    close_vacant();
+    vacant_ = c.slot;
+    vacant_wake_ = wake_tick(c.slot, due);
+  }
+  c.used = 0;
+  return vacant_wake_;
+}
+
+/// Takes the chunk away from the vacant slot, unless that is in use again.
+void timing_wheel::close_vacant() noexcept
+{
+  if (vacant_ == no_slot) return;
+  const std::uint32_t slot = std::exchange(vacant_, no_slot);
+  chunk* const c = slots_[slot].head;
+  if (!c || c->live != 0) return;
+  slots_[slot].unlink(*c);
+  pool_.give_back(*c);
   mark_empty(slot);
-  return wake_tick(slot, due);
 }
 
 void timing_wheel::prefetch_cell(const void* cell) noexcept
@@ -206,8 +226,9 @@ tick timing_wheel::turn_of(unsigned level, tick first) const noexcept
   return count(first) - count(now_) > lead ? tick{count(first) - lead} : now_ + 1;
 }
 
-tick timing_wheel::next_tick() const noexcept
+tick timing_wheel::next_tick() noexcept
 {
+  close_vacant();
   if (!slots_[overdue_slot()].empty()) return now_;
   const tick cascade = next_cascade();
   return (occupied_levels_ & 1) != 0 ? std::min(first_span(0), cascade) : cascade;
@@ -224,8 +245,9 @@ tick timing_wheel::next_cascade() const noexcept
   return next;
 }
 
-bool timing_wheel::empty() const noexcept
+bool timing_wheel::empty() noexcept
 {
+  close_vacant();
   return occupied_levels_ == 0 && slots_[overdue_slot()].empty() &&
          slots_[overflow_slot()].empty() && slots_[never_slot()].empty();
 }
@@ -233,6 +255,7 @@ bool timing_wheel::empty() const noexcept
 tick timing_wheel::advance(tick to) noexcept
 {
   assert(to >= now_ && to < never);
+  if (vacant_ != no_slot) close_vacant();
   const tick before = now_;
   const tick next = size_ != 0 ? collect(to) : never;
   now_ = to;
@@ -365,6 +388,7 @@ chunk_queue timing_wheel::detach_levels() noexcept
 void timing_wheel::rewind(tick to) noexcept
 {
   assert(to <= now_);
+  close_vacant();
   for (chunk* c = due_.chunks.head; c; c = c->next) {
     // What lies before `read` has been popped, and may be gone.
     for (std::size_t i = c == due_.chunks.head ? due_.read : 0; i < c->used; ++i) {
@@ -379,6 +403,7 @@ void timing_wheel::rewind(tick to) noexcept
 
 void timing_wheel::drain() noexcept
 {
+  close_vacant();
   // The first due chunk may end up behind others, where nobody skips its popped cells.
   if (chunk* const c = due_.chunks.head) std::fill_n(c->cells, due_.read, nullptr);
   due_.read = 0;

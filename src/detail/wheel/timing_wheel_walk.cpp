@@ -14,14 +14,15 @@ namespace asio_wheel::detail {
 // and a live entry is where it was, or has left its slot together with the chunks behind it, which
 // are just as good to walk through. Otherwise the walk begins again at the queue's head.
 
-tick timing_wheel::first_tick(unsigned level) const noexcept
+tick timing_wheel::first_tick(unsigned level) noexcept
 {
+  close_vacant();
   if (level == levels_) return slots_[overflow_slot()].empty() ? never : horizon_[levels_];
   if (level == 0 && !slots_[overdue_slot()].empty()) return now_;
   return (occupied_levels_ >> level & 1) != 0 ? first_span(level) : never;
 }
 
-wheel_walk timing_wheel::begin_walk_of_first(unsigned level) const noexcept
+wheel_walk timing_wheel::begin_walk_of_first(unsigned level) noexcept
 {
   assert(first_tick(level) != never);
   const std::uint32_t slot = level == levels_ ? overflow_slot() : slot_of(level, first_span(level));

@@ -170,6 +170,54 @@ BOOST_AUTO_TEST_CASE(erased_entries_leave_no_memory_taken)
   }
 }
 
+BOOST_AUTO_TEST_CASE(vacant_slot_is_nothing_to_wake_up_for)
+{
+  timing_wheel wheel(small, pages);
+  std::array<wheel_entry, 2> entries;
+  wheel.insert(entries[0], tick{5});
+  wheel.insert(entries[1], tick{7});
+  BOOST_TEST((wheel.erase(entries[0]) == tick{5}));
+  BOOST_TEST(wheel.check() == "");
+  BOOST_TEST((wheel.next_tick() == tick{7}));
+  BOOST_TEST((wheel.erase(entries[1]) == tick{7}));
+  BOOST_TEST((wheel.first_tick(0) == never));
+  wheel.insert(entries[1], tick{7});
+  BOOST_TEST((wheel.erase(entries[1]) == tick{7}));
+  BOOST_TEST((wheel.advance(tick{6}) == never));
+  BOOST_TEST(wheel.empty());
+}
+
+BOOST_AUTO_TEST_CASE(vacant_slot_is_used_again)
+{
+  timing_wheel wheel(small, pages);
+  wheel_entry e;
+  const void* first = nullptr;
+  for (int round = 0; round < 100; ++round) {  // more than a chunk has cells
+    wheel.insert(e, tick{60});
+    if (!first) first = e.cell();
+    BOOST_TEST(e.cell() == first);
+    BOOST_TEST((wheel.erase(e) != no_tick));
+    BOOST_TEST(wheel.check() == "");
+  }
+  wheel.insert(e, tick{60});
+  wheel.advance(tick{59});
+  BOOST_TEST(!wheel.has_due());
+  wheel.advance(tick{60});
+  BOOST_TEST(wheel.pop_due() == &e);
+}
+
+BOOST_AUTO_TEST_CASE(vacant_slot_has_another_turn_when_now_has_moved)
+{
+  timing_wheel wheel(small, pages);
+  wheel_entry e;
+  wheel.advance(tick{15});
+  wheel.insert(e, tick{3});
+  BOOST_TEST((wheel.erase(e) == tick{15}));
+  wheel.rewind(tick{5});
+  wheel.insert(e, tick{3});
+  BOOST_TEST((wheel.erase(e) == tick{5}));
+}
+
 BOOST_AUTO_TEST_CASE(entry_that_is_filed_as_another_expires_is_not_lost)
 {
   timing_wheel wheel(small, pages);

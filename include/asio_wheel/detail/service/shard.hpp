@@ -218,7 +218,7 @@ public:
   [[nodiscard]] survey begin_survey() noexcept;
 
   [[nodiscard]] wheel_walk begin_walk() const noexcept { return wheel_.begin_walk(); }
-  [[nodiscard]] const timing_wheel& wheel() const noexcept { return wheel_; }
+  [[nodiscard]] timing_wheel& wheel() noexcept { return wheel_; }
 
   /// The next entries to look at, as timing_wheel::walk() finds them.
   [[nodiscard]] std::size_t walk(wheel_walk& way, std::span<wheel_entry*> found) noexcept
