@@ -97,17 +97,18 @@ bool wheel_core::file(section& s, wait_op& op, tick when)
   return true;
 }
 
-void section::finish() noexcept
+/// Ends a section that has left something to be done.
+void section::finish(home& h, wait_op* destroyed) noexcept
 {
-  const bool post = home_.has_ended() && home_.ended_delivery_.request();
-  const tick unneeded = home_.take_unneeded();
-  wheel_core& c = home_.core();
-  home_.unlock();
+  const bool post = h.has_ended() && h.ended_delivery_.request();
+  const tick unneeded = h.take_unneeded();
+  wheel_core& c = h.core();
+  h.unlock();
 
-  if (post) c.post_ended(home_);
+  if (post) c.post_ended(h);
   if (unneeded != no_tick) c.driver_.forget(unneeded);
   // The core may go with it.
-  if (destroyed_) destroyed_->end(home_, wait_outcome::destroyed);
+  if (destroyed) destroyed->end(h, wait_outcome::destroyed);
 }
 
 void wheel_core::tell_driver(home& h) noexcept

@@ -27,6 +27,7 @@ void shard::file(wait_op& op, tick when, home& h)
 {
   insert(op, when);
   stamp(op);
+  set_state(op, wait_state::filed);
 
   if (op.linked_) link_of(op).connect(h, op);
   ASIO_WHEEL_PROBE(start, &op, op.end_, when);
@@ -59,7 +60,6 @@ void shard::abort(wait_op& op) noexcept
 void shard::insert(wait_op& op, tick when)
 {
   wheel_.insert(op, when);
-  set_state(op, wait_state::filed);
   if (when < next_.load(std::memory_order_relaxed)) {
     // Before this thread looks for when the driver wakes up: a pass that does not see this one
     // here sees to it that the thread asks for a wake-up.
@@ -210,6 +210,7 @@ bool shard::renew(lazy_wait_op& op, time_point now, tick& renewed) noexcept
   } catch (...) {
     return false;  // the room it had in the wheel is taken: then it expires after all
   }
+  set_state(op, wait_state::filed);
   op.deadline_->set_filed_for(deadline);
   renewed = std::min(renewed, when);
   return true;

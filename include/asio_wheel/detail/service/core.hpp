@@ -37,7 +37,7 @@ public:
   ~section()
   {
     if (unfinished_)
-      finish();
+      finish(home_, destroyed_);
     else
       home_.unlock();
   }
@@ -86,7 +86,7 @@ public:
 
 private:
   inline std::size_t count(std::size_t cancelled) noexcept;
-  [[gnu::noinline]] ASIO_WHEEL_EXPORT void finish() noexcept;
+  [[gnu::noinline]] ASIO_WHEEL_EXPORT static void finish(home& h, wait_op* destroyed) noexcept;
 
   home& home_;
   bool unfinished_ = false;  ///< something is left to be done
