@@ -64,7 +64,7 @@ public:
   void drain()
   {
     const auto take = [&](entry* e, tick when) {
-      drained_.push_back({e, when, chunk::address_of(e->cell())->slot, drains_});
+      drained_.push_back({e, when, chunk::of(e->cell())->slot, drains_});
     };
     for (entry* e : due_) take(e, tick{});
     for (const auto& [when, e] : overdue_) take(e, when);

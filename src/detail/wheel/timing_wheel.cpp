@@ -55,12 +55,16 @@ timing_wheel::timing_wheel(wheel_geometry g, page_source& pages)
     fan_bits_(g.fan_bits),
     mask_((1u << g.slot_bits) - 1),
     levels_(std::min(g.levels - 1, (tick_bits - slot_bits_ + fan_bits_ - 1) / fan_bits_) + 1),
-    slots_((std::size_t{levels_} << slot_bits_) + 3),
+    slots_(make_zeroes<chunk_queue>((std::size_t{levels_} << slot_bits_) + 3)),
+    words_per_level_(std::max(1u, (mask_ + 1) / word_bits)),
+    overdue_slot_(levels_ << slot_bits_),
+    overflow_slot_(overdue_slot_ + 1),
+    never_slot_(overdue_slot_ + 2),
     pool_(pages),
     lead_(slot_bits_ > fan_bits_ ? std::min(longest_lead, std::uint64_t{1} << fan_bits_) : 0),
     least_piece_(g.piece)
 {
-  occupied_.resize(std::size_t{levels_} * words_per_level());
+  occupied_.resize(std::size_t{levels_} * words_per_level_);
   horizon_[levels_ + 1] = no_tick;
   raise_horizons();
 }
@@ -71,15 +75,11 @@ timing_wheel::~timing_wheel()
   while (chunk* const c = drained_.chunks.head) leave(drained_, *c);
 }
 
-std::uint32_t timing_wheel::words_per_level() const noexcept
-{
-  return std::max(1u, (mask_ + 1) / word_bits);
-}
-
 /// The slot of `level` that `t` hashes to.
 std::uint32_t timing_wheel::slot_of(unsigned level, tick t) const noexcept
 {
-  return (level << slot_bits_) + (static_cast<std::uint32_t>(count(t) >> shift(level)) & mask_);
+  return (level << slot_bits_) +
+         (static_cast<std::uint32_t>(count(t) >> level * fan_bits_) & mask_);
 }
 
 /// The slot of the finest level that reaches `when`.
@@ -88,7 +88,7 @@ std::uint32_t timing_wheel::slot_for(tick when) const noexcept
   unsigned level = 0;
   while (when >= horizon_[level + 1]) ++level;
   if (level < levels_) return slot_of(level, when);
-  return when == never ? never_slot() : overflow_slot();
+  return when == never ? never_slot_ : overflow_slot_;
 }
 
 void timing_wheel::insert(wheel_entry& e, tick when)
@@ -97,7 +97,7 @@ void timing_wheel::insert(wheel_entry& e, tick when)
   ++size_;
   if (when <= now_) {
     e.at_.due = overdue;
-    file(e, overdue_slot());
+    file(e, overdue_slot_);
   } else {
     e.at_.due = when;
     file(e, slot_for(when));
@@ -125,16 +125,15 @@ chunk& timing_wheel::open_chunk(std::uint32_t slot) noexcept
 tick timing_wheel::erase(wheel_entry& e) noexcept
 {
   wheel_entry** const cell = e.at_.cell;
-  chunk& c = chunk::of(cell);
+  chunk& c = *chunk::of(cell);
   *cell = nullptr;
   --size_;
-  if (--c.live == 0) return close_chunk(c, e.at_.due);
-  return no_tick;
+  return --c.live == 0 ? close_chunk(c, e) : no_tick;
 }
 
-/// Removes a chunk whose last live entry, due at `due`, was erased, or leaves it to a vacant slot.
-/// Returns what erase() does.
-tick timing_wheel::close_chunk(chunk& c, tick due) noexcept
+/// Removes a chunk whose last live entry was erased, or leaves it to a vacant slot. Returns what
+/// erase() does.
+tick timing_wheel::close_chunk(chunk& c, const wheel_entry& last) noexcept
 {
   chunk_queue& slot = slots_[c.slot];
   if (slot.length != 1) {
@@ -145,7 +144,7 @@ tick timing_wheel::close_chunk(chunk& c, tick due) noexcept
   if (c.slot != vacant_) {
     close_vacant();
     vacant_ = c.slot;
-    vacant_wake_ = wake_tick(c.slot, due);
+    vacant_wake_ = wake_of(last);
   }
   c.used = 0;
   return vacant_wake_;
@@ -166,44 +165,44 @@ void timing_wheel::close_vacant() noexcept
 void timing_wheel::prefetch_cell(const void* cell) noexcept
 {
   prefetch(cell);
-  prefetch(chunk::address_of(cell));
+  prefetch(chunk::of(cell));
 }
 
 void timing_wheel::mark_occupied(std::uint32_t slot) noexcept
 {
-  if (slot >= overdue_slot()) return;
+  if (slot >= overdue_slot_) return;
   const std::uint32_t level = slot >> slot_bits_;
   const std::uint32_t bit = slot & mask_;
-  occupied_[level * words_per_level() + bit / word_bits] |= std::uint64_t{1} << bit % word_bits;
+  occupied_[level * words_per_level_ + bit / word_bits] |= std::uint64_t{1} << bit % word_bits;
   occupied_levels_ |= std::uint64_t{1} << level;
   ++occupied_slots_[level];
 }
 
 void timing_wheel::mark_empty(std::uint32_t slot) noexcept
 {
-  if (slot >= overdue_slot()) return;
+  if (slot >= overdue_slot_) return;
   const std::uint32_t level = slot >> slot_bits_;
   const std::uint32_t bit = slot & mask_;
-  occupied_[level * words_per_level() + bit / word_bits] &= ~(std::uint64_t{1} << bit % word_bits);
+  occupied_[level * words_per_level_ + bit / word_bits] &= ~(std::uint64_t{1} << bit % word_bits);
   if (--occupied_slots_[level] == 0) occupied_levels_ &= ~(std::uint64_t{1} << level);
 }
 
-/// What next_tick() returns if `slot`, which holds tick `due`, is the only one occupied.
-tick timing_wheel::wake_tick(std::uint32_t slot, tick due) const noexcept
+tick timing_wheel::wake_of(const wheel_entry& e) const noexcept
 {
+  const std::uint32_t slot = chunk::of(e.at_.cell)->slot;
   const unsigned level = slot >> slot_bits_;
-  if (slot < overdue_slot()) return turn_of(level, span_begin(due, shift(level)));
-  if (slot == overdue_slot()) return now_;
-  return slot == overflow_slot() ? horizon_[levels_] : never;
+  if (slot < overdue_slot_) return turn_of(level, span_begin(e.at_.due, level * fan_bits_));
+  if (slot == overdue_slot_) return now_;
+  return slot == overflow_slot_ ? horizon_[levels_] : never;
 }
 
 /// The first tick of the first occupied slot of an occupied level.
 tick timing_wheel::first_span(unsigned level) const noexcept
 {
-  const unsigned bits = shift(level);
+  const unsigned bits = level * fan_bits_;
   const std::uint64_t base = count(now_) >> bits;
   const std::uint32_t from = static_cast<std::uint32_t>(base) & mask_;
-  const std::uint32_t words = words_per_level();
+  const std::uint32_t words = words_per_level_;
   const std::uint64_t* word = &occupied_[level * words];
 
   std::uint32_t index = from / word_bits;
@@ -222,14 +221,14 @@ tick timing_wheel::first_span(unsigned level) const noexcept
 tick timing_wheel::turn_of(unsigned level, tick first) const noexcept
 {
   if (level == 0) return first;
-  const std::uint64_t lead = lead_of(level);
+  const std::uint64_t lead = level * lead_;
   return count(first) - count(now_) > lead ? tick{count(first) - lead} : now_ + 1;
 }
 
 tick timing_wheel::next_tick() noexcept
 {
   close_vacant();
-  if (!slots_[overdue_slot()].empty()) return now_;
+  if (!slots_[overdue_slot_].empty()) return now_;
   const tick cascade = next_cascade();
   return (occupied_levels_ & 1) != 0 ? std::min(first_span(0), cascade) : cascade;
 }
@@ -237,7 +236,7 @@ tick timing_wheel::next_tick() noexcept
 /// The first tick at which a slot cascades; `never` if there is none.
 tick timing_wheel::next_cascade() const noexcept
 {
-  tick next = slots_[overflow_slot()].empty() ? never : horizon_[levels_];
+  tick next = slots_[overflow_slot_].empty() ? never : horizon_[levels_];
   for (std::uint64_t left = occupied_levels_ & ~std::uint64_t{1}; left != 0; left &= left - 1) {
     const auto level = static_cast<unsigned>(std::countr_zero(left));
     next = std::min(next, turn_of(level, first_span(level)));
@@ -248,8 +247,8 @@ tick timing_wheel::next_cascade() const noexcept
 bool timing_wheel::empty() noexcept
 {
   close_vacant();
-  return occupied_levels_ == 0 && slots_[overdue_slot()].empty() &&
-         slots_[overflow_slot()].empty() && slots_[never_slot()].empty();
+  return occupied_levels_ == 0 && slots_[overdue_slot_].empty() && slots_[overflow_slot_].empty() &&
+         slots_[never_slot_].empty();
 }
 
 tick timing_wheel::advance(tick to) noexcept
@@ -267,7 +266,7 @@ tick timing_wheel::advance(tick to) noexcept
 /// Moves what is due by `to` to the due queue. Returns when there is more to do.
 tick timing_wheel::collect(tick to) noexcept
 {
-  take_overdue();
+  if (!slots_[overdue_slot_].empty()) take_overdue();
   for (;;) {
     const tick cascade = next_cascade();
     const tick first = expire(std::min(to, tick{count(cascade) - 1}));
@@ -299,8 +298,7 @@ chunk_queue timing_wheel::detach(std::uint32_t slot) noexcept
 
 void timing_wheel::take_overdue() noexcept
 {
-  if (slots_[overdue_slot()].empty()) return;
-  chunk_queue found = detach(overdue_slot());
+  chunk_queue found = detach(overdue_slot_);
   for (chunk* c = found.head; c; c = c->next) {
     for (unsigned i = 0; i < c->used; ++i) {
       if (c->cells[i]) c->cells[i]->at_.due = now_;
@@ -317,7 +315,7 @@ void timing_wheel::cascade_levels() noexcept
   while ((left & occupied_levels_) != 0) {
     const auto level = static_cast<unsigned>(std::bit_width(left & occupied_levels_)) - 1;
     const tick first = first_span(level);
-    if (count(first) - count(now_) <= lead_of(level)) cascade(level, first);
+    if (count(first) - count(now_) <= level * lead_) cascade(level, first);
     left &= (std::uint64_t{1} << level) - 1;
   }
 }
@@ -328,9 +326,9 @@ void timing_wheel::cascade(unsigned level, tick first) noexcept
 {
   const std::uint32_t slot = slot_of(level, first);
   const std::uint64_t chunks = slots_[slot].length;
-  const std::uint64_t ticks_left = count(first) - count(now_) - lead_of(level - 1);
+  const std::uint64_t ticks_left = count(first) - count(now_) - (level - 1) * lead_;
   // Otherwise the slot was filled anew after its time, and `ticks_left` has wrapped around.
-  const bool in_time = count(first) - count(now_) > lead_of(level - 1);
+  const bool in_time = count(first) - count(now_) > (level - 1) * lead_;
   const std::uint64_t piece =
     in_time ? std::max<std::uint64_t>(least_piece_, (chunks + ticks_left - 1) / ticks_left)
             : chunks;
@@ -347,7 +345,7 @@ void timing_wheel::cascade(unsigned level, tick first) noexcept
 /// Files the overflow anew. The levels are empty when now reaches the last horizon.
 void timing_wheel::cascade_overflow() noexcept
 {
-  chunk_queue source = detach(overflow_slot());
+  chunk_queue source = detach(overflow_slot_);
   raise_horizons();
   cascaded_ += refile(source, source.length);
 }
@@ -380,7 +378,7 @@ chunk_queue timing_wheel::detach_levels() noexcept
     chunk_queue found = detach(slot_of(level, first_span(level)));
     all.splice_back(found);
   }
-  chunk_queue found = detach(overflow_slot());
+  chunk_queue found = detach(overflow_slot_);
   all.splice_back(found);
   return all;
 }
@@ -408,7 +406,7 @@ void timing_wheel::drain() noexcept
   if (chunk* const c = due_.chunks.head) std::fill_n(c->cells, due_.read, nullptr);
   due_.read = 0;
   drained_.chunks.splice_back(due_.chunks);
-  for (chunk_queue found : {detach(overdue_slot()), detach_levels(), detach(never_slot())})
+  for (chunk_queue found : {detach(overdue_slot_), detach_levels(), detach(never_slot_)})
     drained_.chunks.splice_back(found);
 }
 
@@ -418,11 +416,12 @@ void timing_wheel::raise_horizons() noexcept
 {
   tick limit = never;
   for (unsigned level = levels_; level >= 1; --level) {
-    const tick reach = add_span(span_begin(now_, shift(level)), shift(level - 1) + slot_bits_);
+    const tick reach =
+      add_span(span_begin(now_, level * fan_bits_), (level - 1) * fan_bits_ + slot_bits_);
     limit = std::min(limit, reach);
     if (level < levels_) {
       if (occupied_levels_ >> level & 1) limit = std::min(limit, first_span(level));
-    } else if (!slots_[overflow_slot()].empty()) {
+    } else if (!slots_[overflow_slot_].empty()) {
       limit = std::min(limit, horizon_[level]);
     }
     horizon_[level] = limit;
@@ -452,7 +451,7 @@ wheel_entry* timing_wheel::pop(outlet& from) noexcept
 
 void timing_wheel::erase_from(outlet& from, wheel_entry& e) noexcept
 {
-  chunk& c = chunk::of(e.at_.cell);
+  chunk& c = *chunk::of(e.at_.cell);
   *e.at_.cell = nullptr;
   --size_;
   if (--c.live == 0) leave(from, c);

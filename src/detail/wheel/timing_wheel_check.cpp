@@ -75,7 +75,7 @@ bool timing_wheel::is_ahead(tick due, std::uint32_t slot, std::uint32_t named) c
   const unsigned level = named >> slot_bits_;
   const unsigned finer = slot >> slot_bits_;
   return level < levels_ && finer < level && slot == slot_of(finer, due) &&
-         count(span_begin(due, shift(level))) - count(now_) <= lead_of(level);
+         count(span_begin(due, level * fan_bits_)) - count(now_) <= level * lead_;
 }
 
 std::string timing_wheel::check(bool (*inserted_before)(const wheel_entry&,
@@ -88,7 +88,7 @@ std::string timing_wheel::check(bool (*inserted_before)(const wheel_entry&,
                  count(now_));
     if (level > 1 && horizon_[level] < horizon_[level - 1])
       return say("window: horizon(", level, ") is before horizon(", level - 1, ")");
-    const unsigned bits = shift(level - 1);
+    const unsigned bits = (level - 1) * fan_bits_;
     const std::uint64_t slots_spanned =
       bits < 64 && horizon_[level] != never
         ? (count(span_begin(horizon_[level], bits)) >> bits) - (count(now_) >> bits)
@@ -99,11 +99,11 @@ std::string timing_wheel::check(bool (*inserted_before)(const wheel_entry&,
 
   // placement, order, chunks
   queue_proof proof{vacant_};
-  for (std::uint32_t slot = 0; slot <= never_slot(); ++slot) {
+  for (std::uint32_t slot = 0; slot <= never_slot_; ++slot) {
     const auto wrong = [&](const wheel_entry& e, const chunk& c) -> std::string {
       if (c.slot != slot) return say("chunks: one of slot ", c.slot);
-      const std::uint32_t named = e.due() > never    ? overdue_slot()
-                                  : e.due() == never ? never_slot()
+      const std::uint32_t named = e.due() > never    ? overdue_slot_
+                                  : e.due() == never ? never_slot_
                                                      : slot_for(e.due());
       if (named != slot && !is_ahead(e.due(), slot, named))
         return say("placement: tick ", count(e.due()), ", due in slot ", named);
@@ -122,7 +122,7 @@ std::string timing_wheel::check(bool (*inserted_before)(const wheel_entry&,
   for (unsigned level = 0; level < levels_; ++level) {
     std::uint32_t occupied = 0;
     for (std::uint32_t i = 0; i <= mask_; ++i) {
-      const bool set = occupied_[level * words_per_level() + i / 64] >> i % 64 & 1;
+      const bool set = occupied_[level * words_per_level_ + i / 64] >> i % 64 & 1;
       if (set == slots_[(level << slot_bits_) + i].empty())
         return say("occupancy: wrong bit for slot ", i, " of level ", level);
       occupied += set;
@@ -141,7 +141,7 @@ std::string timing_wheel::check(bool (*inserted_before)(const wheel_entry&,
       // A chunk holds what one slot held. Across chunks, rewind() may have given one tick to
       // entries that became due at several.
       const wheel_entry* const before = proof.predecessor(e);
-      return !before || chunk::address_of(before->cell()) != &c || inserted_before(*before, e)
+      return !before || chunk::of(before->cell()) != &c || inserted_before(*before, e)
                ? std::string{}
                : say("order: tick ", count(e.due()), " has an older entry behind a newer one");
     };

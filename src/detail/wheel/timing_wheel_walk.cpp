@@ -17,15 +17,15 @@ namespace asio_wheel::detail {
 tick timing_wheel::first_tick(unsigned level) noexcept
 {
   close_vacant();
-  if (level == levels_) return slots_[overflow_slot()].empty() ? never : horizon_[levels_];
-  if (level == 0 && !slots_[overdue_slot()].empty()) return now_;
+  if (level == levels_) return slots_[overflow_slot_].empty() ? never : horizon_[levels_];
+  if (level == 0 && !slots_[overdue_slot_].empty()) return now_;
   return (occupied_levels_ >> level & 1) != 0 ? first_span(level) : never;
 }
 
 wheel_walk timing_wheel::begin_walk_of_first(unsigned level) noexcept
 {
   assert(first_tick(level) != never);
-  const std::uint32_t slot = level == levels_ ? overflow_slot() : slot_of(level, first_span(level));
+  const std::uint32_t slot = level == levels_ ? overflow_slot_ : slot_of(level, first_span(level));
   return {slot + 2, slot + 1};
 }
 

@@ -65,10 +65,8 @@ struct alignas(128) chunk {
   std::uint16_t live;  ///< cells handed out that are not null; 0 in the pool
   wheel_entry* cells[capacity];
 
-  [[nodiscard]] static chunk& of(wheel_entry* const* cell) noexcept { return *address_of(cell); }
-
-  /// The same for a cell that may be gone or null. Then the chunk must not be read.
-  [[nodiscard]] static chunk* address_of(const void* cell) noexcept
+  /// The chunk of a cell. If that may be gone or null, the chunk must not be read.
+  [[nodiscard]] static chunk* of(const void* cell) noexcept
   {
     return reinterpret_cast<chunk*>(reinterpret_cast<std::uintptr_t>(cell) &
                                     ~std::uintptr_t{sizeof(chunk) - 1});
@@ -102,7 +100,7 @@ public:
   /// Makes sure that `n` chunks can be out at once. Throws std::bad_alloc, with nothing changed.
   void reserve(std::size_t n)
   {
-    if (n > capacity()) grow(n);
+    if (n > capacity_) grow(n);
   }
 
   /// A chunk with no cells handed out. Requires that fewer are out than were reserved.

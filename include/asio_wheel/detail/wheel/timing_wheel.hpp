@@ -2,7 +2,7 @@
 #pragma once
 
 #include <asio_wheel/detail/ground/tick.hpp>
-#include <asio_wheel/detail/ground/zeroed_table.hpp>
+#include <asio_wheel/detail/ground/zeroes.hpp>
 #include <asio_wheel/detail/wheel/chunk.hpp>
 
 #include <array>
@@ -120,10 +120,7 @@ public:
 
   /// What next_tick() returns if the slot of `e` is the only one occupied. Requires that `e` is
   /// filed and not yet due.
-  [[nodiscard]] tick wake_of(const wheel_entry& e) const noexcept
-  {
-    return wake_tick(chunk::of(e.at_.cell).slot, e.at_.due);
-  }
+  [[nodiscard]] tick wake_of(const wheel_entry& e) const noexcept;
 
   /// Moves now to `to`, and what is due by then to the due queue: overdue entries first, then
   /// in the order of their ticks, then of their insertion. Returns next_tick(). Requires
@@ -166,7 +163,7 @@ public:
 
   /// A walk through all entries that are not drained: those furthest ahead first, the due ones
   /// last.
-  [[nodiscard]] wheel_walk begin_walk() const noexcept { return {never_slot() + 2, 0}; }
+  [[nodiscard]] wheel_walk begin_walk() const noexcept { return {never_slot_ + 2, 0}; }
 
   // Where to look for the earliest entry that is not due: level 0 knows its tick; of a coarser
   // level the first slot has to be gone through, if it begins before what is known so far. It may
@@ -233,27 +230,18 @@ private:
     std::size_t read = 0;  ///< cells of the first chunk that were popped or skipped
   };
 
-  [[nodiscard]] unsigned shift(unsigned level) const noexcept { return level * fan_bits_; }
-  [[nodiscard]] std::uint32_t words_per_level() const noexcept;
   [[nodiscard]] std::uint32_t slot_of(unsigned level, tick t) const noexcept;
   [[nodiscard]] std::uint32_t slot_for(tick when) const noexcept;
   [[nodiscard]] tick first_span(unsigned level) const noexcept;
-  [[nodiscard]] std::uint64_t lead_of(unsigned level) const noexcept { return level * lead_; }
   [[nodiscard]] tick turn_of(unsigned level, tick first) const noexcept;
   [[nodiscard]] bool is_ahead(tick due, std::uint32_t slot, std::uint32_t named) const noexcept;
 
-  // Slots without a place on the time line, behind those of the levels.
-  [[nodiscard]] std::uint32_t overdue_slot() const noexcept { return levels_ << slot_bits_; }
-  [[nodiscard]] std::uint32_t overflow_slot() const noexcept { return overdue_slot() + 1; }
-  [[nodiscard]] std::uint32_t never_slot() const noexcept { return overdue_slot() + 2; }
-
   void file(wheel_entry& e, std::uint32_t slot) noexcept;
   [[nodiscard, gnu::noinline]] chunk& open_chunk(std::uint32_t slot) noexcept;
-  [[nodiscard, gnu::noinline]] tick close_chunk(chunk& c, tick due) noexcept;
+  [[nodiscard, gnu::noinline]] tick close_chunk(chunk& c, const wheel_entry& last) noexcept;
   void close_vacant() noexcept;
   void mark_occupied(std::uint32_t slot) noexcept;
   void mark_empty(std::uint32_t slot) noexcept;
-  [[nodiscard]] tick wake_tick(std::uint32_t slot, tick due) const noexcept;
   [[nodiscard]] chunk_queue detach(std::uint32_t slot) noexcept;
   [[nodiscard]] wheel_entry* front(const outlet& from) const noexcept;
   [[nodiscard]] wheel_entry* pop(outlet& from) noexcept;
@@ -278,8 +266,15 @@ private:
   tick now_{};
   std::uint64_t occupied_levels_ = 0;  ///< bit k: level k has an occupied slot
   std::size_t size_ = 0;
-  zeroed_table<chunk_queue> slots_;
+  zeroes<chunk_queue> slots_;
   std::vector<std::uint64_t> occupied_;  ///< a bit for each slot of each level
+  std::uint32_t words_per_level_;
+
+  // The slots without a place on the time line, behind those of the levels.
+  std::uint32_t overdue_slot_;
+  std::uint32_t overflow_slot_;
+  std::uint32_t never_slot_;
+
   chunk_pool pool_;
 
   /// [k]: levels below k hold the ticks before it. One more, that no tick reaches, ends a search.
@@ -291,7 +286,7 @@ private:
   std::uint32_t vacant_ = no_slot;  ///< the slot that was emptied last; it may be in use again
   tick vacant_wake_{};              ///< what erase() returned for it
   std::uint64_t cascaded_ = 0;
-  std::uint64_t lead_;
+  std::uint64_t lead_;  ///< of level 1; level k has k times as much
   unsigned least_piece_;
 };
 

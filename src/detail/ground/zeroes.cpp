@@ -1,5 +1,5 @@
 // L0 ground: pages of zeroes.
-#include <asio_wheel/detail/ground/zeroed_table.hpp>
+#include <asio_wheel/detail/ground/zeroes.hpp>
 
 #include <new>
 
@@ -21,7 +21,7 @@ void* map_zeroes(std::size_t bytes)
   return p;
 }
 
-void unmap_zeroes(void* p, std::size_t bytes) noexcept
+void unmap_zeroes::operator()(void* p) const noexcept
 {
   munmap(p, bytes);
 }
@@ -35,7 +35,7 @@ void* map_zeroes(std::size_t bytes)
   return p;
 }
 
-void unmap_zeroes(void* p, std::size_t) noexcept
+void unmap_zeroes::operator()(void* p) const noexcept
 {
   std::free(p);
 }
