@@ -131,12 +131,12 @@ void driver::arm(tick when)
   if (when == armed_) return;
   armed_ = disarmed;  // should one of the following throw
   timer_->expires_at(clock_.time_of(when));
-  timer_->async_wait(asio::bind_allocator(task_allocator<std::byte>(timer_memory_),
-                                          [this, when](const error_code& ec) {
-                                            if (ec) return;
-                                            wakeups_.fetch_add(1, std::memory_order_relaxed);
-                                            pass(when);
-                                          }));
+  timer_->async_wait(
+    asio::bind_allocator(task_allocator(&timer_memory_), [this, when](const error_code& ec) {
+      if (ec) return;
+      wakeups_.fetch_add(1, std::memory_order_relaxed);
+      pass(when);
+    }));
   armed_ = when;
 }
 

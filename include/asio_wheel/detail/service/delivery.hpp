@@ -49,8 +49,7 @@ public:
   {
     const gate::visit inside(gate_);
     try {
-      if (inside)
-        native.post(asio::bind_allocator(task_allocator<std::byte>(memory_), std::move(f)));
+      if (inside) native.post(asio::bind_allocator(task_allocator(&memory_), std::move(f)));
       return true;
     } catch (...) {
       return false;

@@ -63,9 +63,9 @@ public:
     return resources_->context;
   }
   template <class T>
-  [[nodiscard]] task_allocator<std::byte> query(asio::execution::allocator_t<T>) const noexcept
+  [[nodiscard]] task_allocator query(asio::execution::allocator_t<T>) const noexcept
   {
-    return task_allocator<std::byte>(resources_->memory);
+    return &resources_->memory;
   }
 
   friend bool operator==(const inner_executor& a, const inner_executor& b) noexcept
