@@ -22,6 +22,7 @@
 #include <cstddef>
 #include <mutex>
 #include <optional>
+#include <shared_mutex>
 #include <utility>
 
 namespace asio_wheel::detail {
@@ -118,7 +119,7 @@ public:
   template <class Function>
   void post(Function f)
   {
-    const gate::visit inside(posting_);
+    const std::shared_lock inside(posting_, std::try_to_lock);
     if (inside) native_.post(std::move(f));
   }
 
