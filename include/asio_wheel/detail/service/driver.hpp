@@ -42,7 +42,7 @@ public:
     if (when < wake_.load(std::memory_order_seq_cst)) wake_earlier(when);
   }
 
-  /// Makes sure of a pass from here on.
+  /// Makes sure of a pass that begins after this call does.
   void insist() noexcept { wake_at(tick{}); }
 
   /// Says that nothing is left to do at `unneeded`; at tick 0, that nothing is left at all.
@@ -90,8 +90,9 @@ private:
   /// pass ends with the earliest of them. Written with the timer's lock.
   std::atomic<tick> wake_{disarmed};
 
-  /// Written with the timer's lock, and so is `armed_`. A request that finds it set relies on a
-  /// pass that has yet to take that lock.
+  /// Whether a request has been made whose pass has yet to begin. Written with the timer's lock,
+  /// which the pass takes before it looks at the shards. Read without it by a wait that completes
+  /// cancelled.
   std::atomic<bool> pass_requested_{false};
   std::atomic<std::uint64_t> wakeups_{0};
 };

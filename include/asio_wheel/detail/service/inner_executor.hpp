@@ -25,8 +25,9 @@ struct inner_resources {
 /// again, the delivery of what they found due, by the same thread.
 ///
 /// The timer's completion is a turn where it is, if the context completes its timers itself. What
-/// is posted to the strand goes through the context, from memory that is set aside. A strand that
-/// cannot have memory for its own function, behind those it was given, never runs again.
+/// the strand asks not to block (`Posts`) goes through the context, from memory that is set aside:
+/// a strand that cannot have memory for its own function, behind those it was given, never runs
+/// again.
 template <bool Posts = false>
 class inner_executor {
 public:
@@ -52,10 +53,13 @@ public:
   {
     return inner_executor<true>(*resources_);
   }
-  [[nodiscard]] static constexpr asio::execution::blocking_t query(asio::execution::blocking_t)
+  [[nodiscard]] static constexpr asio::execution::blocking_t query(
+    asio::execution::blocking_t) noexcept
   {
-    if (Posts) return asio::execution::blocking_t::never_t();
-    return asio::execution::blocking_t::possibly_t();
+    if constexpr (Posts)
+      return asio::execution::blocking_t::never_t();
+    else
+      return asio::execution::blocking_t::possibly_t();
   }
   [[nodiscard]] asio::execution_context& query(asio::execution::context_t) const noexcept
   {
