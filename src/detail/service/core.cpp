@@ -127,10 +127,10 @@ wheel_core::outlook wheel_core::advance_shards(tick now) noexcept
 {
   passed_.store(now, std::memory_order_relaxed);
   outlook all;
+  time_point next_look;
   do {
-    all.more = pressure_.look();
-  } while (all.more && clock_.is_stopped());
-  const time_point next_look = pressure_.next_look();
+    next_look = pressure_.look();
+  } while (next_look == pressure::at_once && clock_.is_stopped());
   for (home* h = homes_.latest(); h; h = h->older()) {
     tick next = h->next_tick();
     if (next <= now) {
@@ -142,9 +142,9 @@ wheel_core::outlook wheel_core::advance_shards(tick now) noexcept
     all.next = std::min(all.next, next);
   }
   // Without a wait there is nothing to bring near.
-  if (all.next == no_tick)
-    all.more = false;
-  else if (!all.more && next_look != time_point::max())
+  if (all.next == no_tick) return all;
+  all.more = next_look == pressure::at_once;
+  if (!all.more && next_look != time_point::max())
     all.next = std::min(all.next, clock_.tick_ceil(next_look));
   return all;
 }
@@ -221,7 +221,7 @@ void wheel_core::follow_pass()
 void wheel_core::deliver_due(time_point now, bool behind_pass)
 {
   const one_of here(delivering_);
-  next_wait next;
+  next_wait next{};
   for (int i = 0; i < delivery::length; ++i) {
     take_due(next, i == 0, now, behind_pass);
     if (next.post) post_due();
@@ -292,26 +292,26 @@ void wheel_core::post_ended(home& h) noexcept
 
 void wheel_core::deliver_ended(home& h)
 {
-  next_wait next;
-  next.at = &h;
+  next_wait next{};
   for (int i = 0; i < delivery::length; ++i) {
-    take_ended(next, i == 0);
+    const tick unneeded = take_ended(next, h, i == 0);
     if (next.post) post_ended(h);
-    if (i == 0 && h.has_unneeded()) tell_driver(h);
+    if (unneeded != no_tick) driver_.forget(unneeded);
     if (!next.op) return;
     next.op->end(h, next.outcome);
     if (!next.more) return;
   }
 }
 
-void wheel_core::take_ended(next_wait& next, bool first) noexcept
+/// Returns what the driver need not wake up for any more.
+tick wheel_core::take_ended(next_wait& next, home& h, bool first) noexcept
 {
-  home& h = *next.at;
   const std::lock_guard lock(h);
   if (first) h.ended_delivery_.set_arrived();
   next.op = h.pop_ended(next.outcome);
   next.more = h.has_ended();
   next.post = next.more && h.ended_delivery_.request();
+  return first ? h.take_unneeded() : no_tick;
 }
 
 // The clock.

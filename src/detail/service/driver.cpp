@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <shared_mutex>
 #include <thread>
 
 namespace asio_wheel::detail {
@@ -13,7 +14,7 @@ driver::driver(const native_executor& native, asio::execution_context& context,
   : clock_(clock),
     driven_(whom),
     inner_{native, context, whom},
-    strand_(std::make_unique<strand>(inner_executor(inner_))),
+    strand_(std::make_unique<strand>(inner_executor<>(inner_))),
     timer_(std::make_unique<timer>(*strand_))
 {}
 
@@ -26,66 +27,72 @@ void driver::close() noexcept
   work_ = {};
 }
 
-void driver::insist() noexcept
-{
-  for (;;) {
-    try {
-      return request_pass();
-    } catch (...) {
-      std::this_thread::yield();
-    }
-  }
-}
-
 void driver::forget(tick unneeded) noexcept
 {
   if (unneeded > wake_.load(std::memory_order_seq_cst)) return;
-  try {
-    request_pass();
-  } catch (...) {
-  }
-}
-
-void driver::request_pass()
-{
-  if (pass_requested_.exchange(true)) return;
-  const gate::visit inside(gate_);
-  try {
-    if (inside) asio::post(*strand_, [this] { pass(); });
-  } catch (...) {
-    pass_requested_ = false;
-    throw;
-  }
+  const std::shared_lock inside(gate_, std::try_to_lock);
+  if (inside) (void)request_pass();
 }
 
 void driver::wake_earlier(tick when) noexcept
 {
-  const gate::visit inside(gate_);
+  const std::shared_lock inside(gate_, std::try_to_lock);
   if (!inside) return;
   // Outside of the context, to cancel the timer's wait and start another could leave it without
   // work.
-  if (!inner_.native.running_in_this_thread() || clock_.is_stopped() ||
-      when <= clock_.tick_floor(clock_.now()))
-    return insist();
+  if (inner_.native.running_in_this_thread() && !clock_.is_stopped() &&
+      when > clock_.tick_floor(clock_.now()) && set_earlier(when))
+    return;
+  while (!request_pass()) std::this_thread::yield();
+}
+
+/// Sets the timer for `when`, unless a pass comes before that. Whether there is no need for a
+/// request.
+bool driver::set_earlier(tick when) noexcept
+{
   try {
     const std::lock_guard lock(timer_mutex_);
-    if (when >= wake_) return;
+    if (pass_requested_ || when >= wake_) return true;
     wake_ = when;
     if (when < armed_) arm(when);
   } catch (...) {
-    return insist();  // which has memory of its own
+    return false;
   }
   // The wait may have ended before the timer was set for it. Then nobody tells the driver any more.
-  if (!driven_.needs_pass(when)) insist();
+  return driven_.needs_pass(when);
+}
+
+/// Makes sure of a pass that begins after this. False if the executor, one that makes its own
+/// memory for a function, had none. Requires that the gate is open.
+bool driver::request_pass() noexcept
+{
+  {
+    const std::lock_guard lock(timer_mutex_);
+    if (pass_requested_.exchange(true)) return true;
+    if (armed_ != disarmed && inner_.native.counts_timers()) {
+      // Its function is work of the context, and makes the pass. That takes no memory.
+      armed_ = disarmed;
+      timer_->cancel();
+      return true;
+    }
+  }
+  try {
+    asio::post(*strand_, [this] { pass(); });
+    return true;
+  } catch (...) {
+    const std::lock_guard lock(timer_mutex_);
+    pass_requested_ = false;
+    return false;
+  }
 }
 
 /// Makes a pass, because it was requested or because the timer has fired for tick `fired`.
 void driver::pass(tick fired)
 {
-  // Before the first look at a shard: a wait that is filed behind that look sees them.
-  pass_requested_ = false;
   {
     const std::lock_guard lock(timer_mutex_);
+    // Before the first look at a shard: a wait that is filed behind that look asks again.
+    pass_requested_ = false;
     wake_ = disarmed;
     // It may have been set for something else by now.
     if (armed_ == fired) armed_ = disarmed;
@@ -131,12 +138,13 @@ void driver::arm(tick when)
   if (when == armed_) return;
   armed_ = disarmed;  // should one of the following throw
   timer_->expires_at(clock_.time_of(when));
-  timer_->async_wait(asio::bind_allocator(task_allocator<std::byte>(timer_memory_),
-                                          [this, when](const error_code& ec) {
-                                            if (ec) return;
-                                            wakeups_.fetch_add(1, std::memory_order_relaxed);
-                                            pass(when);
-                                          }));
+  timer_->async_wait(
+    asio::bind_allocator(task_allocator(&timer_memory_), [this, when](const error_code& ec) {
+      // Cancelled without a request, it was replaced.
+      if (ec && !pass_requested_) return;
+      if (!ec) wakeups_.fetch_add(1, std::memory_order_relaxed);
+      pass(ec ? disarmed : when);
+    }));
   armed_ = when;
 }
 

@@ -18,14 +18,14 @@ time_point pressure::set(double p) noexcept
   risen_again_ = left_ != 0;
   // The latest look may have been made in a virtual time that is over.
   const time_point when = left_ == 0 && ended_ <= now ? std::max(now, end_of_pause()) : now;
-  next_look_.store(std::min(when, next_look()), std::memory_order_seq_cst);
+  next_look_.store(std::min(when, next_look_.load()), std::memory_order_seq_cst);
   return when;
 }
 
-bool pressure::look() noexcept
+time_point pressure::look() noexcept
 {
-  const time_point next = next_look();
-  if (next == time_point::max() || clock_.now() < next) return false;
+  const time_point next = next_look_;
+  if (next == time_point::max() || clock_.now() < next) return next;
   const std::lock_guard lock(mutex_);
   const time_point now = clock_.now();
   if (left_ == 0) {
@@ -37,9 +37,9 @@ bool pressure::look() noexcept
     seen += page_length;
     told += look_at(*pages_[left_], now);
   }
-  if (left_ != 0) return true;
+  if (left_ != 0) return at_once;
   end_look(now);
-  return false;
+  return next_look_;
 }
 
 /// Tells those of a page that are near to follow. Returns how many.

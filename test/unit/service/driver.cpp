@@ -70,4 +70,64 @@ BOOST_AUTO_TEST_CASE(does_not_sleep_for_a_wait_that_has_ended_meanwhile)
   BOOST_TEST(d.subject.wakeups() == 0U);
 }
 
+// A request cancels the timer's wait, which makes the pass as it completes.
+BOOST_AUTO_TEST_CASE(requests_while_the_timer_waits_share_one_pass)
+{
+  driver_alone d;
+  d.is_needed = true;
+  asio::post(d.context, [&] { d.subject.wake_at(d.in(1h)); });
+  d.context.poll();
+  BOOST_TEST(d.passes == 0);
+  d.subject.wake_at(d.in(1min));
+  d.subject.insist();
+  d.subject.forget(d.in(1h));
+  d.context.run_for(20s);
+  BOOST_TEST(d.context.stopped());
+  BOOST_TEST(d.passes == 1);
+  BOOST_TEST(d.subject.wakeups() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(requests_while_the_timer_does_not_wait_share_one_pass)
+{
+  driver_alone d;
+  d.subject.insist();
+  d.subject.wake_at(d.in(1min));
+  d.subject.forget(tick{});
+  d.context.run_for(20s);
+  BOOST_TEST(d.context.stopped());
+  BOOST_TEST(d.passes == 1);
+}
+
+// The wait that another has replaced completes, too.
+BOOST_AUTO_TEST_CASE(makes_no_pass_when_the_timer_is_set_anew)
+{
+  driver_alone d;
+  d.is_needed = true;
+  asio::post(d.context, [&] {
+    d.subject.wake_at(d.in(1h));
+    d.subject.wake_at(d.in(1min));
+    d.subject.wake_at(d.in(3ms));
+  });
+  d.context.run_for(20s);
+  BOOST_TEST(d.context.stopped());
+  BOOST_TEST(d.passes == 1);
+  BOOST_TEST(d.subject.wakeups() == 1U);
+}
+
+// Whichever of the two waits completes first makes the pass, and the other none.
+BOOST_AUTO_TEST_CASE(a_request_behind_a_replaced_wait_makes_one_pass)
+{
+  driver_alone d;
+  d.is_needed = true;
+  asio::post(d.context, [&] {
+    d.subject.wake_at(d.in(1h));
+    d.subject.wake_at(d.in(1min));
+    d.subject.insist();
+  });
+  d.context.run_for(20s);
+  BOOST_TEST(d.context.stopped());
+  BOOST_TEST(d.passes == 1);
+  BOOST_TEST(d.subject.wakeups() == 0U);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -10,27 +10,20 @@ namespace asio_wheel::detail {
 
 /// Guards something that one thread takes away while others may use it.
 ///
-/// A user makes a `visit` and asks whether the gate was open. `close()` refuses later visits, and
-/// returns when nobody is inside.
+/// A user locks it as `std::shared_lock inside(gate, std::try_to_lock)`, and asks whether it has.
+/// `close()` refuses later users, and returns when nobody is inside.
 class gate {
 public:
-  class [[nodiscard]] visit {
-  public:
-    explicit visit(gate& g) noexcept
-      : gate_(g),
-        let_in_((g.inside_.fetch_add(1, std::memory_order_acquire) & closed) == 0)
-    {}
-    visit(const visit&) = delete;
-    visit& operator=(const visit&) = delete;
-    ~visit() { gate_.inside_.fetch_sub(1, std::memory_order_release); }
+  /// Enters. False if it is closed.
+  [[nodiscard]] bool try_lock_shared() noexcept
+  {
+    if ((inside_.fetch_add(1, std::memory_order_acquire) & closed) == 0) return true;
+    unlock_shared();
+    return false;
+  }
 
-    /// Whether the gate was open. Then close() waits for this visit to end.
-    explicit operator bool() const noexcept { return let_in_; }
-
-  private:
-    gate& gate_;
-    const bool let_in_;
-  };
+  /// Leaves.
+  void unlock_shared() noexcept { inside_.fetch_sub(1, std::memory_order_release); }
 
   void close() noexcept
   {

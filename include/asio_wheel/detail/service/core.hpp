@@ -22,6 +22,7 @@
 #include <cstddef>
 #include <mutex>
 #include <optional>
+#include <shared_mutex>
 #include <utility>
 
 namespace asio_wheel::detail {
@@ -118,7 +119,7 @@ public:
   template <class Function>
   void post(Function f)
   {
-    const gate::visit inside(posting_);
+    const std::shared_lock inside(posting_, std::try_to_lock);
     if (inside) native_.post(std::move(f));
   }
 
@@ -229,12 +230,12 @@ private:
 
   /// What a delivery is to do next.
   struct next_wait {
-    wait_op* op = nullptr;  ///< null: nothing
+    wait_op* op;  ///< null: nothing
     home* at;
     wait_outcome outcome;
-    bool post = false;       ///< first, another delivery is to be posted
-    bool more = false;       ///< afterwards, there may be others
-    tick renewed = no_tick;  ///< the earliest of those that were filed again
+    bool post;     ///< first, another delivery is to be posted
+    bool more;     ///< afterwards, there may be others
+    tick renewed;  ///< the earliest of those that were filed again
   };
 
   [[gnu::flatten]] void start(wait_op& op, tick when);
@@ -251,7 +252,7 @@ private:
   void take_due(next_wait& next, bool first, time_point now, bool behind_pass) noexcept;
   [[gnu::noinline]] void post_ended(home& h) noexcept;
   [[gnu::flatten]] void deliver_ended(home& h);
-  void take_ended(next_wait& next, bool first) noexcept;
+  [[nodiscard]] tick take_ended(next_wait& next, home& h, bool first) noexcept;
   void destroy_later(wait_op& op, wait_list& all) noexcept;
 
   const wheel_options options_;

@@ -7,7 +7,7 @@
 #include <asio_wheel/detail/service/task_memory.hpp>
 
 #include <atomic>
-#include <cstddef>
+#include <shared_mutex>
 #include <utility>
 
 namespace asio_wheel::detail {
@@ -47,10 +47,9 @@ public:
   template <class Function>
   [[nodiscard]] bool post(const native_executor& native, Function f) noexcept
   {
-    const gate::visit inside(gate_);
+    const std::shared_lock inside(gate_, std::try_to_lock);
     try {
-      if (inside)
-        native.post(asio::bind_allocator(task_allocator<std::byte>(memory_), std::move(f)));
+      if (inside) native.post(asio::bind_allocator(task_allocator(&memory_), std::move(f)));
       return true;
     } catch (...) {
       return false;

@@ -23,8 +23,9 @@ namespace asio_wheel::detail {
 /// the end of time: that is what keeps `run()` going.
 ///
 /// Whoever needs an earlier pass sets the timer for it, if the context runs the thread. Otherwise,
-/// or if the pass is needed at once, it is posted to the strand, once for all that ask before it
-/// runs. So is one when the reason for the next goes away.
+/// or if the pass is needed at once, it is requested, once for all that ask before it runs. So is
+/// one when the reason for the next goes away. A request cancels the timer's wait, which makes the
+/// pass as it completes, or posts the pass to the strand if there is no wait.
 ///
 /// While the clock is stopped, the timer waits for the end of time, and passes are requested only
 /// for what is due at once: whoever moves the clock takes care of the rest.
@@ -41,11 +42,11 @@ public:
     if (when < wake_.load(std::memory_order_seq_cst)) wake_earlier(when);
   }
 
-  /// Makes sure of a pass.
-  [[gnu::noinline, gnu::cold]] void insist() noexcept;
+  /// Makes sure of a pass that begins after this call does.
+  void insist() noexcept { wake_at(tick{}); }
 
   /// Says that nothing is left to do at `unneeded`; at tick 0, that nothing is left at all.
-  /// If the pass that would set the timer anew cannot be posted, it fires once in vain.
+  /// If the pass that would set the timer anew cannot be requested, it fires once in vain.
   void forget(tick unneeded) noexcept;
 
   /// The context is going away.
@@ -58,13 +59,14 @@ public:
   }
 
 private:
-  using strand = asio::strand<inner_executor>;
+  using strand = asio::strand<inner_executor<>>;
   using timer = asio::basic_waitable_timer<clock_type, asio::wait_traits<clock_type>, strand>;
 
   static constexpr tick disarmed = no_tick;
 
   [[gnu::noinline]] void wake_earlier(tick when) noexcept;
-  [[gnu::noinline]] void request_pass();
+  [[nodiscard]] bool set_earlier(tick when) noexcept;
+  [[gnu::noinline, nodiscard]] bool request_pass() noexcept;
   void pass(tick fired = disarmed);
   void set_timer(tick next);
   [[gnu::noinline, gnu::cold]] void hold_work(bool waits) noexcept;
@@ -87,6 +89,10 @@ private:
   /// `disarmed`: a wait that the pass does not see any more asks for a wake-up of its own, and the
   /// pass ends with the earliest of them. Written with the timer's lock.
   std::atomic<tick> wake_{disarmed};
+
+  /// Whether a request has been made whose pass has yet to begin. Written with the timer's lock,
+  /// which the pass takes before it looks at the shards. Read without it by a wait that completes
+  /// cancelled.
   std::atomic<bool> pass_requested_{false};
   std::atomic<std::uint64_t> wakeups_{0};
 };

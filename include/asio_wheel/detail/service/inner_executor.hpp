@@ -24,9 +24,11 @@ struct inner_resources {
 /// What it runs is a **turn**: functions of the strand, and behind them, when the strand is free
 /// again, the delivery of what they found due, by the same thread.
 ///
-/// The timer's completion is a turn where it is, if the context is running it already. What is
-/// posted to the strand goes through the context, from memory that is set aside. A strand that
-/// cannot have memory for its own function, behind those it was given, never runs again.
+/// The timer's completion is a turn where it is, if the context completes its timers itself. What
+/// the strand asks not to block (`Posts`) goes through the context, from memory that is set aside:
+/// a strand that cannot have memory for its own function, behind those it was given, never runs
+/// again.
+template <bool Posts = false>
 class inner_executor {
 public:
   explicit inner_executor(inner_resources& resources) noexcept : resources_(&resources) {}
@@ -34,57 +36,45 @@ public:
   template <class Function>
   void execute(Function f) const
   {
-    auto turn = [f = std::move(f), &whom = resources_->whom]() mutable {
+    const native_executor& native = resources_->native;
+    if (Posts || !native.counts_timers()) {
+      native.post(asio::bind_allocator(query(asio::execution::allocator),
+                                       [f = std::move(f), &whom = resources_->whom]() mutable {
+                                         f();
+                                         whom.follow_pass();
+                                       }));
+    } else {
       f();
-      whom.follow_pass();
-    };
-    if (posts_ || !resources_->native.running_in_this_thread())
-      resources_->native.post(
-        asio::bind_allocator(query(asio::execution::allocator), std::move(turn)));
-    else
-      turn();
+      resources_->whom.follow_pass();
+    }
   }
 
-  [[nodiscard]] inner_executor require(asio::execution::blocking_t::never_t) const noexcept
+  [[nodiscard]] inner_executor<true> require(asio::execution::blocking_t::never_t) const noexcept
   {
-    return {*resources_, true};
+    return inner_executor<true>(*resources_);
   }
-  [[nodiscard]] inner_executor require(asio::execution::blocking_t::possibly_t) const noexcept
+  [[nodiscard]] static constexpr asio::execution::blocking_t query(
+    asio::execution::blocking_t) noexcept
   {
-    return {*resources_, false};
-  }
-  [[nodiscard]] asio::execution::blocking_t query(asio::execution::blocking_t) const noexcept
-  {
-    if (posts_) return asio::execution::blocking.never;
-    return asio::execution::blocking.possibly;
+    if constexpr (Posts)
+      return asio::execution::blocking_t::never_t();
+    else
+      return asio::execution::blocking_t::possibly_t();
   }
   [[nodiscard]] asio::execution_context& query(asio::execution::context_t) const noexcept
   {
     return resources_->context;
   }
   template <class T>
-  [[nodiscard]] task_allocator<std::byte> query(asio::execution::allocator_t<T>) const noexcept
+  [[nodiscard]] task_allocator query(asio::execution::allocator_t<T>) const noexcept
   {
-    return task_allocator<std::byte>(resources_->memory);
+    return &resources_->memory;
   }
 
-  friend bool operator==(const inner_executor& a, const inner_executor& b) noexcept
-  {
-    return a.resources_ == b.resources_ && a.posts_ == b.posts_;
-  }
-  friend bool operator!=(const inner_executor& a, const inner_executor& b) noexcept
-  {
-    return !(a == b);
-  }
+  friend bool operator==(const inner_executor&, const inner_executor&) noexcept = default;
 
 private:
-  inner_executor(inner_resources& resources, bool posts) noexcept
-    : resources_(&resources),
-      posts_(posts)
-  {}
-
   inner_resources* resources_;
-  bool posts_ = false;
 };
 
 }  // namespace asio_wheel::detail

@@ -19,19 +19,20 @@ public:
   template <class Function>
   void post(Function f) const
   {
-    std::visit([&](const auto& ex) { asio::post(ex, std::move(f)); }, typed_);
+    if (const auto* io = std::get_if<io_executor>(&typed_))
+      asio::post(*io, std::move(f));
+    else if (const auto* pool = std::get_if<pool_executor>(&typed_))
+      asio::post(*pool, std::move(f));
+    else
+      asio::post(std::get<0>(typed_), std::move(f));
   }
 
   /// Whether the context runs the calling thread. False if the executor cannot say.
   [[nodiscard]] bool running_in_this_thread() const noexcept
   {
-    const auto runs = [](const auto& ex) {
-      if constexpr (requires { ex.running_in_this_thread(); })
-        return ex.running_in_this_thread();
-      else
-        return false;
-    };
-    return std::visit(runs, typed_);
+    if (const auto* io = std::get_if<io_executor>(&typed_)) return io->running_in_this_thread();
+    const auto* pool = std::get_if<pool_executor>(&typed_);
+    return pool && pool->running_in_this_thread();
   }
 
   /// Whether a timer's wait is work of the context.
@@ -44,14 +45,15 @@ public:
   }
 
 private:
-  using variant = std::variant<asio::any_io_executor, asio::io_context::executor_type,
-                               asio::thread_pool::executor_type>;
+  using io_executor = asio::io_context::executor_type;
+  using pool_executor = asio::thread_pool::executor_type;
+  using variant = std::variant<asio::any_io_executor, io_executor, pool_executor>;
 
   static variant typed(const asio::any_io_executor& ex)
   {
-    if (const auto* e = ex.target<asio::io_context::executor_type>()) return *e;
+    if (const auto* e = ex.target<io_executor>()) return *e;
 #if !defined(BOOST_ASIO_HAS_IOCP) && !defined(ASIO_HAS_IOCP)
-    if (const auto* e = ex.target<asio::thread_pool::executor_type>()) return *e;
+    if (const auto* e = ex.target<pool_executor>()) return *e;
 #endif
     return ex;
   }

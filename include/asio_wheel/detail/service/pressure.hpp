@@ -61,15 +61,10 @@ public:
   /// Sets it. Returns when to look; time_point::max() if there is no need.
   [[nodiscard]] time_point set(double p) noexcept;
 
-  /// When the next look is needed. Does not require a lock: who makes it earlier asks for a pass
-  /// afterwards.
-  [[nodiscard]] time_point next_look() const noexcept
-  {
-    return next_look_.load(std::memory_order_seq_cst);
-  }
-
-  /// A piece of the look for which it is time. Whether there is more of it.
-  [[nodiscard]] bool look() noexcept;
+  /// Has a piece of the look, if it is time for one. Returns when the next piece is needed;
+  /// time_point::max() if none is.
+  [[nodiscard]] time_point look() noexcept;
+  static constexpr time_point at_once{};
 
   /// From here on `owner` is told. Throws std::bad_alloc.
   [[nodiscard]] follower& add(moving_deadline& owner, time_point touched, duration longest,
@@ -118,6 +113,8 @@ private:
 
   const wheel_clock& clock_;
   std::atomic<double> value_{0};
+
+  /// When a look is needed. Read without the lock: who makes it earlier asks for a pass afterwards.
   std::atomic<time_point> next_look_{time_point::max()};
 
   spin_lock mutex_;  ///< guards all below; taken before the shards' locks

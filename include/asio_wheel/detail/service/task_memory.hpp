@@ -3,19 +3,15 @@
 
 #include <atomic>
 #include <cstddef>
+#include <memory_resource>
 #include <new>
 
 namespace asio_wheel::detail {
 
 /// Room for a few functions on their way through an executor; any more, or a larger one, come
-/// from operator new.
-class task_memory {
-public:
-  task_memory() = default;
-  task_memory(const task_memory&) = delete;
-  task_memory& operator=(const task_memory&) = delete;
-
-  [[nodiscard]] void* allocate(std::size_t size)
+/// from operator new. No such function must outlive it.
+class task_memory final : public std::pmr::memory_resource {
+  void* do_allocate(std::size_t size, std::size_t) override
   {
     for (block& b : blocks_) {
       if (size <= sizeof(b.bytes) && !b.taken.exchange(true, std::memory_order_acquire))
@@ -24,7 +20,7 @@ public:
     return ::operator new(size);
   }
 
-  void deallocate(void* p) noexcept
+  void do_deallocate(void* p, std::size_t, std::size_t) override
   {
     for (block& b : blocks_) {
       if (p == b.bytes) return b.taken.store(false, std::memory_order_release);
@@ -32,7 +28,11 @@ public:
     ::operator delete(p);
   }
 
-private:
+  [[nodiscard]] bool do_is_equal(const memory_resource& other) const noexcept override
+  {
+    return this == &other;
+  }
+
   struct block {
     alignas(std::max_align_t) std::byte bytes[256];
     std::atomic<bool> taken{false};
@@ -40,34 +40,6 @@ private:
   block blocks_[6];
 };
 
-/// Allocates from a task_memory, which must outlive the function.
-template <class T>
-class task_allocator {
-public:
-  using value_type = T;
-
-  explicit task_allocator(task_memory& memory) noexcept : memory_(&memory) {}
-  template <class U>
-  task_allocator(const task_allocator<U>& other) noexcept : memory_(other.memory_)
-  {}
-
-  [[nodiscard]] T* allocate(std::size_t n)
-  {
-    return static_cast<T*>(memory_->allocate(n * sizeof(T)));
-  }
-  void deallocate(T* p, std::size_t) noexcept { memory_->deallocate(p); }
-
-  template <class U>
-  bool operator==(const task_allocator<U>& other) const noexcept
-  {
-    return memory_ == other.memory_;
-  }
-
-private:
-  template <class>
-  friend class task_allocator;
-
-  task_memory* memory_;
-};
+using task_allocator = std::pmr::polymorphic_allocator<std::byte>;
 
 }  // namespace asio_wheel::detail
