@@ -28,15 +28,21 @@ public:
   static limited_operation& make(H&& handler, const Fallback& fallback, Where& where,
                                  asio::cancellation_type_t type, deadline_report report)
   {
-    owner memory(handler);
-    auto* const op = ::new (memory.memory())
-      limited_operation(std::forward<H>(handler), fallback, where, terms{type, report});
-    memory.release();
-    op->listen();
+    limited_operation& op =
+      *make_op<limited_operation>(std::forward<H>(handler), fallback, where, terms{type, report})
+         .release();
+    op.listen();
     where.hand_over();
-    return *op;
+    return op;
   }
 
+  /// For make().
+  template <class H>
+  limited_operation(H&& handler, const Fallback& fallback, Where& where, terms t)
+    : deadline_wait(&limited_operation::do_end, where, t, !runs_anywhere),
+      handler_(std::forward<H>(handler)),
+      fallback_(fallback)
+  {}
   limited_operation(const limited_operation&) = delete;
   limited_operation& operator=(const limited_operation&) = delete;
   ~limited_operation() {}  // no result is left in here by then
@@ -83,10 +89,7 @@ public:
   }
 
 private:
-  using owner = op_owner<limited_operation, Handler>;
-
-  using fallback_type = std::conditional_t<has_own_executor<Handler>, no_executor, Fallback>;
-  using executor_type = asio::associated_executor_t<Handler, fallback_type>;
+  using executor_type = asio::associated_executor_t<Handler, Fallback>;
   static constexpr bool runs_anywhere = std::is_same_v<executor_type, no_executor>;
 
   /// What an operation that has completed leaves behind for the last holder.
@@ -150,21 +153,6 @@ private:
       }
     }
   };
-
-  template <class H>
-  limited_operation(H&& handler, const Fallback& fallback, Where& where, terms t)
-    : deadline_wait(&limited_operation::do_end, where, t, !runs_anywhere),
-      handler_(std::forward<H>(handler)),
-      fallback_(to_fallback(fallback))
-  {}
-
-  static fallback_type to_fallback(const Fallback& fallback) noexcept
-  {
-    if constexpr (has_own_executor<Handler>)
-      return {};
-    else
-      return fallback;
-  }
 
   [[nodiscard]] executor_type executor() const noexcept
   {
@@ -320,7 +308,7 @@ private:
   /// Nor may it outlive the handler, which may own what the allocator draws on.
   [[nodiscard]] Handler take_handler()
   {
-    const owner memory(handler_, *this);
+    const op_ptr<limited_operation, Handler> self(this, {asio::get_associated_allocator(handler_)});
     return std::move(handler_);
   }
 
@@ -331,7 +319,7 @@ private:
   }
 
   Handler handler_;
-  [[no_unique_address]] fallback_type fallback_;
+  [[no_unique_address]] Fallback fallback_;
   union {
     left_behind left_;  ///< once the operation has completed while there was a holder
   };

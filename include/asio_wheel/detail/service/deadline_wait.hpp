@@ -12,7 +12,6 @@
 #include <asio_wheel/detail/service/wait_op.hpp>
 #include <asio_wheel/detail/service/wheel_clock.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -232,7 +231,7 @@ private:
   embedded_signal signal_;
 };
 
-class ASIO_WHEEL_EXPORT deadline_wait::flight {
+class ASIO_WHEEL_EXPORT deadline_wait::flight : public recycled<flight> {
 public:
   flight(deadline_wait& passenger, time_point taken_up) noexcept;
   flight(const flight&) = delete;
@@ -242,12 +241,6 @@ public:
   /// On the handler's executor: the deadline, which has begun with `outcome`; nullptr if its
   /// operation has ended, or its guard has taken it back.
   [[nodiscard]] deadline_wait* arrive(wait_outcome& outcome) noexcept;
-
-  static void* operator new(std::size_t size) { return allocate_op(size, alignof(flight)); }
-  static void operator delete(void* p, std::size_t size) noexcept
-  {
-    deallocate_op(p, size, alignof(flight));
-  }
 
 private:
   friend class deadline_wait;
