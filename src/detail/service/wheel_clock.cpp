@@ -118,14 +118,15 @@ void wheel_clock::sleep_towards(time_point deadline) const
 tick wheel_clock::tick_ceil(time_point t) const noexcept
 {
   if (t == time_point::max()) return never;
+  if (t <= origin_) return tick{};
   // The tick after that of the nanosecond before.
-  return t > origin_ ? tick_floor(t - duration{1}) + 1 : tick{};
+  return tick{tick_ns_.divide(static_cast<std::uint64_t>((t - origin_).count()) - 1) + 1};
 }
 
 tick wheel_clock::tick_floor(time_point t) const noexcept
 {
-  return t > origin_ ? tick{tick_ns_.divide(static_cast<std::uint64_t>((t - origin_).count()))}
-                     : tick{};
+  if (t <= origin_) return tick{};
+  return tick{tick_ns_.divide(static_cast<std::uint64_t>((t - origin_).count()))};
 }
 
 tick wheel_clock::tick_for(time_point deadline) const noexcept
