@@ -165,7 +165,7 @@ private:
                                         decltype(where), Signatures...>;
 
     operation& op = operation::make(std::forward<Handler>(handler), fallback, where, type, Report);
-    const typename operation::initiation initiating(op, where);
+    const typename operation::initiation initiating{op, where};
     std::forward<I>(i)(deadline_handler<operation>(op), std::forward<Args>(args)...);
   }
 

@@ -28,12 +28,13 @@ public:
   static limited_operation& make(H&& handler, const Fallback& fallback, Where& where,
                                  asio::cancellation_type_t type, deadline_report report)
   {
-    limited_operation& op =
-      *make_op<limited_operation>(std::forward<H>(handler), fallback, where, terms{type, report})
-         .release();
-    op.listen();
-    where.hand_over();
-    return op;
+    auto* const op =
+      make_op<limited_operation>(std::forward<H>(handler), fallback, where, terms{type, report})
+        .release();
+    if constexpr (has_slot<Handler>) op->listen();
+    // The state takes over the count of the guard.
+    if constexpr (is_guarded) static_cast<void>(where.by.guard.release());
+    return *op;
   }
 
   /// For make().
@@ -47,30 +48,23 @@ public:
   limited_operation& operator=(const limited_operation&) = delete;
   ~limited_operation() {}  // no result is left in here by then
 
-  [[nodiscard]] const Handler& handler() const noexcept { return handler_; }
-
   /// Lasts while the operation is being initiated. Its end, with or without an exception, files the
   /// deadline, unless the operation has ended.
-  class initiation {
-  public:
-    initiation(limited_operation& op, const Where& where) noexcept : op_(op), where_(where) {}
-    initiation(const initiation&) = delete;
-    initiation& operator=(const initiation&) = delete;
+  struct initiation {
+    limited_operation& op;
+    const Where& where;
+
     ~initiation()
     {
-      if (!op_.start(where_)) op_.finish_elsewhere();
+      if (!op.start(where)) op.finish_elsewhere();
     }
-
-  private:
-    limited_operation& op_;
-    const Where& where_;
   };
 
   /// The operation has completed.
   template <class... Args>
   void complete(Args&&... args)
   {
-    if constexpr (std::is_same_v<Where, guard_filing>) {
+    if constexpr (is_guarded) {
       operation_guard* const guard = end_guarded(has_slot<Handler>);
       if (!guard) [[unlikely]]
         return complete_not_guarded(std::forward<Args>(args)...);
@@ -89,6 +83,10 @@ public:
   }
 
 private:
+  template <class>
+  friend class deadline_handler;
+
+  static constexpr bool is_guarded = std::is_same_v<Where, guard_filing>;
   using executor_type = asio::associated_executor_t<Handler, Fallback>;
   static constexpr bool runs_anywhere = std::is_same_v<executor_type, no_executor>;
 
@@ -161,15 +159,13 @@ private:
 
   void listen()
   {
-    if constexpr (has_slot<Handler>) {
-      auto slot = asio::get_associated_cancellation_slot(handler_, no_slot{});
-      if (!slot.is_connected()) return;
-      try {
-        tie(slot.template emplace<forward>());
-      } catch (...) {
-        destroy();
-        throw;
-      }
+    auto slot = asio::get_associated_cancellation_slot(handler_, no_slot{});
+    if (!slot.is_connected()) return;
+    try {
+      tie(slot.template emplace<forward>());
+    } catch (...) {
+      destroy();
+      throw;
     }
   }
 
@@ -229,9 +225,9 @@ private:
   template <class... Args>
   void pass_on(Args&&... args)
   {
-    if (keeps_core()) [[unlikely]]
+    if (keeps_core_) [[unlikely]]  // if not, there is no verdict
       return judge(std::forward<Args>(args)...);
-    take_handler()(std::forward<Args>(args)...);
+    take_handler(this, handler_)(std::forward<Args>(args)...);
   }
 
   /// pass_on() if there may be a verdict.
@@ -304,18 +300,10 @@ private:
 
   void destroy() noexcept { [[maybe_unused]] const Handler h = take_handler_and_core(); }
 
-  /// Destroys the state and frees its memory, which the call may well need for the next operation.
-  /// Nor may it outlive the handler, which may own what the allocator draws on.
-  [[nodiscard]] Handler take_handler()
-  {
-    const op_ptr<limited_operation, Handler> self(this, {asio::get_associated_allocator(handler_)});
-    return std::move(handler_);
-  }
-
   [[nodiscard, gnu::noinline, gnu::cold]] Handler take_handler_and_core()
   {
     const auto core_meanwhile = take_core();
-    return take_handler();
+    return take_handler(this, handler_);
   }
 
   Handler handler_;
@@ -352,7 +340,7 @@ public:
 
   [[nodiscard]] const typename Operation::handler_type& inner() const noexcept
   {
-    return op_->handler();
+    return op_->handler_;
   }
 
   template <class... Args>

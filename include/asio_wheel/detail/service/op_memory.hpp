@@ -110,4 +110,14 @@ template <class T, class H, class... Args>
   return op_ptr<T, std::decay_t<H>>(memory, std::move(d));
 }
 
+/// Destroys what make_op() has made, and frees its memory: the call of the handler, which is
+/// returned, may well need that for the next operation. Nor may it outlive the handler, which may
+/// own what the allocator draws on.
+template <class T, class Handler>
+[[nodiscard]] Handler take_handler(T* op, Handler& handler)
+{
+  const op_ptr<T, Handler> owner(op, {asio::get_associated_allocator(handler)});
+  return std::move(handler);
+}
+
 }  // namespace asio_wheel::detail

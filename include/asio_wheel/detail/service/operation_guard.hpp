@@ -36,16 +36,15 @@ struct guarded_by {
 /// The deadline of an operation as a guard sees it.
 class guarded_wait : public linked<wait_op> {
 protected:
-  guarded_wait(end_fn f, operation_guard& g, time_point until) noexcept
-    : linked(
-        f, {.foreign = true, .shared = true}),  // as if foreign, to begin where the guard is asked
-      guard_(&g),
+  guarded_wait(end_fn f, bool foreign, operation_guard* g = nullptr,
+               time_point until = guarded_by::latest) noexcept
+    : linked(f, {.foreign = foreign, .shared = true}),
+      guard_(g),
       until_(until)
   {}
-  guarded_wait(end_fn f, bool foreign) noexcept : linked(f, {.foreign = foreign, .shared = true}) {}
 
-  operation_guard* const guard_ = nullptr;  ///< counted until the operation ends; null if none
-  const time_point until_ = guarded_by::latest;
+  operation_guard* const guard_;  ///< counted until the operation ends; null if none
+  const time_point until_;
 
 private:
   friend class operation_guard;

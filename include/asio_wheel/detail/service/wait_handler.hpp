@@ -131,7 +131,7 @@ private:
     {
       if (!op_) return;
       core_->drop(*op_, *at_);
-      op_->leave([](Handler&) {});
+      op_->destroy();
     }
 
     [[nodiscard]] allocator_type get_allocator() const noexcept { return allocator_; }
@@ -163,27 +163,18 @@ private:
     }
     if (outcome >= wait_outcome::destroyed) [[unlikely]] {
       if (outcome == wait_outcome::described) return describe_handler<Handler>(at);
-      return self.leave([](Handler&) {});
+      return self.destroy();
     }
     self.finish(outcome);
   }
 
   void finish(wait_outcome outcome)
   {
-    leave([outcome](Handler& handler) { std::move(handler)(to_error(outcome)); });
+    [[maybe_unused]] const executor_work<Executor> w(std::move(work_));
+    take_handler(this, handler_)(to_error(outcome));
   }
 
-  /// Frees the memory and passes on the handler, in this order: the call may well start the next
-  /// wait in it. Nor may it outlive the handler, which may own what the allocator draws on.
-  template <class Function>
-  void leave(Function pass_on)
-  {
-    op_ptr<wait_handler, Handler> self(this, {asio::get_associated_allocator(handler_)});
-    Handler handler(std::move(handler_));
-    [[maybe_unused]] const executor_work<Executor> w(std::move(work_));
-    self.reset();
-    pass_on(handler);
-  }
+  void destroy() { [[maybe_unused]] const Handler h = take_handler(this, handler_); }
 
   Handler handler_;
   [[no_unique_address]] executor_work<Executor> work_;
