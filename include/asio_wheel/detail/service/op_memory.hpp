@@ -99,15 +99,15 @@ template <class T, class H, class... Args>
 [[nodiscard]] auto make_op(H&& handler, Args&&... args)
 {
   using deleter = op_deleter<T, std::decay_t<H>>;
-  deleter d{asio::get_associated_allocator(handler)};
-  T* const memory = deleter::traits::allocate(d.allocator, 1);
+  typename deleter::allocator_type allocator(asio::get_associated_allocator(handler));
+  T* const memory = deleter::traits::allocate(allocator, 1);
   try {
     ::new (static_cast<void*>(memory)) T(std::forward<H>(handler), std::forward<Args>(args)...);
   } catch (...) {
-    deleter::traits::deallocate(d.allocator, memory, 1);
+    deleter::traits::deallocate(allocator, memory, 1);
     throw;
   }
-  return op_ptr<T, std::decay_t<H>>(memory, std::move(d));
+  return op_ptr<T, std::decay_t<H>>(memory, {std::move(allocator)});
 }
 
 /// Destroys what make_op() has made, and frees its memory: the call of the handler, which is
@@ -116,7 +116,9 @@ template <class T, class H, class... Args>
 template <class T, class Handler>
 [[nodiscard]] Handler take_handler(T* op, Handler& handler)
 {
-  const op_ptr<T, Handler> owner(op, {asio::get_associated_allocator(handler)});
+  using deleter = op_deleter<T, Handler>;
+  typename deleter::allocator_type allocator(asio::get_associated_allocator(handler));
+  const op_ptr<T, Handler> owner(op, {std::move(allocator)});
   return std::move(handler);
 }
 
