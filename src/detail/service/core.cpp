@@ -44,24 +44,14 @@ home& wheel_core::local() noexcept
   return homes_.of_this_thread();
 }
 
-tick wheel_core::tick_for(duration delay) const noexcept
-{
-  return clock_.tick_for(clock_.deadline_after(delay), delay);
-}
-
-tick wheel_core::tick_for(time_point deadline) const noexcept
-{
-  return clock_.tick_for(deadline);
-}
-
 void wheel_core::start(wait_op& op, duration delay)
 {
-  start(op, tick_for(delay));
+  start(op, clock_.tick_for(delay));
 }
 
 void wheel_core::start(wait_op& op, time_point deadline)
 {
-  start(op, tick_for(deadline));
+  start(op, clock_.tick_for(deadline));
 }
 
 void wheel_core::start(wait_op& op, tick when)

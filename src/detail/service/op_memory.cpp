@@ -224,16 +224,4 @@ void release_recycled_ops() noexcept
     depots[lines - 1].release(lines * op_line);
 }
 
-void* allocate_unrecycled_op(std::size_t size, std::size_t alignment)
-{
-  if (alignment <= __STDCPP_DEFAULT_NEW_ALIGNMENT__) return ::operator new(size);
-  return ::operator new (size, std::align_val_t{alignment});
-}
-
-void deallocate_unrecycled_op(void* p, std::size_t alignment) noexcept
-{
-  if (alignment <= __STDCPP_DEFAULT_NEW_ALIGNMENT__) return ::operator delete(p);
-  ::operator delete (p, std::align_val_t{alignment});
-}
-
 }  // namespace asio_wheel::detail

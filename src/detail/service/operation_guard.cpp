@@ -9,7 +9,7 @@
 namespace asio_wheel::detail {
 
 operation_guard::operation_guard(wheel_core& c, const moving_deadline* source)
-  : unlinked(&operation_guard::do_end, false),
+  : lazy_wait_op(&operation_guard::do_end, {}),
     core_(&c),
     home_(c.local()),
     source_(source)

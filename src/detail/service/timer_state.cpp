@@ -40,9 +40,10 @@ std::size_t timer_state::expires_after(duration delay) noexcept
 {
   prefetch_self();
   const auto early = wheel_clock::early_start_of_delay();
-  home& here = core().local();
+  wheel_core& c = core();
+  home& here = c.local();
   prefetch_latest(here);
-  const wheel_clock& clock = core().clock();
+  const wheel_clock& clock = c.clock();
   const time_point deadline = clock.deadline_after(delay, early);
   return set_expiry(deadline, delay > duration::zero() ? clock.tick_ceil(deadline) : no_tick, here);
 }

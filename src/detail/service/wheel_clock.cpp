@@ -87,9 +87,10 @@ void wheel_clock::run() noexcept
   --clocks.coarse;
 }
 
-time_point wheel_clock::coarse_running_now() const noexcept
+time_point wheel_clock::running_now() const noexcept
 {
-  return std::min(clock_type::now(), coarse_start_of_delay());
+  const time_point precise = clock_type::now();
+  return coarse_grain_ == duration{} ? precise : std::min(precise, coarse_start_of_delay());
 }
 
 time_point wheel_clock::coarse_start_of_delay() const noexcept
@@ -114,23 +115,18 @@ void wheel_clock::sleep_towards(time_point deadline) const
   std::this_thread::sleep_for(std::min(deadline - now(), piece));
 }
 
-std::uint64_t wheel_clock::since_origin(time_point t) const noexcept
-{
-  return t > origin_ ? static_cast<std::uint64_t>(t.time_since_epoch().count()) -
-                         static_cast<std::uint64_t>(origin_.time_since_epoch().count())
-                     : 0;
-}
-
 tick wheel_clock::tick_ceil(time_point t) const noexcept
 {
   if (t == time_point::max()) return never;
-  const auto [ticks, rest] = tick_ns_.divide(since_origin(t));
-  return tick{ticks + (rest != 0)};
+  if (t <= origin_) return tick{};
+  // The tick after that of the nanosecond before.
+  return tick{tick_ns_.divide(static_cast<std::uint64_t>((t - origin_).count()) - 1) + 1};
 }
 
 tick wheel_clock::tick_floor(time_point t) const noexcept
 {
-  return tick{tick_ns_.divide(since_origin(t)).quotient};
+  if (t <= origin_) return tick{};
+  return tick{tick_ns_.divide(static_cast<std::uint64_t>((t - origin_).count()))};
 }
 
 tick wheel_clock::tick_for(time_point deadline) const noexcept
@@ -138,6 +134,13 @@ tick wheel_clock::tick_for(time_point deadline) const noexcept
   const tick up = tick_ceil(deadline);
   const time_point present = now();
   return deadline > present ? up : std::min(up, tick_floor(present));
+}
+
+tick wheel_clock::tick_for(duration delay) const noexcept
+{
+  const time_point deadline = deadline_after(delay);
+  // That of a positive delay has not passed: no need to read the clock again.
+  return delay > duration::zero() ? tick_ceil(deadline) : tick_for(deadline);
 }
 
 time_point wheel_clock::time_of(tick t) const noexcept

@@ -16,8 +16,7 @@ constexpr std::uint64_t largest{std::numeric_limits<std::int64_t>::max()};
 
 bool divides(const divider& d, std::uint64_t n)
 {
-  const auto [quotient, remainder] = d.divide(n);
-  return quotient == n / d.divisor() && remainder == n % d.divisor();
+  return d.divide(n) == n / d.divisor();
 }
 
 /// Numbers around multiples of the divisor, where an estimate is most likely to be wrong.
@@ -51,16 +50,23 @@ BOOST_AUTO_TEST_CASE(is_exact_for_every_length_of_a_tick_and_any_time)
   }
 }
 
+#if defined(__SIZEOF_INT128__)
 BOOST_AUTO_TEST_CASE(has_a_product_of_halves_that_is_that_of_the_whole)
 {
+  __extension__ using wide = unsigned __int128;
   std::mt19937_64 random(2);
   bool all = true;
   for (int i = 0; i < 100000; ++i) {
     const std::uint64_t a = random() >> i % 64;
     const std::uint64_t b = random();
-    all = all && multiply_high_by_halves(a, b) == multiply_high(a, b);
+    all = all && multiply_high_by_halves(a, b) == static_cast<std::uint64_t>(wide{a} * b >> 64);
   }
   BOOST_TEST(all);
+}
+#endif
+
+BOOST_AUTO_TEST_CASE(has_a_product_of_halves_that_does_not_overflow)
+{
   BOOST_TEST(multiply_high_by_halves(~std::uint64_t{0}, ~std::uint64_t{0}) == ~std::uint64_t{1});
 }
 

@@ -28,7 +28,7 @@ class operation : public deadline_wait {
 public:
   operation(context_with_wheel& c, duration delay,
             deadline_report report = deadline_report::timed_out)
-    : operation({core_of(c.wheel), core_of(c.wheel).tick_for(delay)}, report)
+    : operation({core_of(c.wheel), core_of(c.wheel).clock().tick_for(delay)}, report)
   {}
   ~operation() { static_cast<void>(take_core()); }
 

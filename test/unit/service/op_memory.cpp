@@ -22,16 +22,20 @@ namespace asio = boost::asio;
 using namespace asio_wheel;
 using namespace asio_wheel::detail;
 using namespace std::chrono_literals;
-using detail::allocate_op;
-using detail::deallocate_op;
 
 namespace {
 
 // With AddressSanitizer nothing is recycled, and LeakSanitizer reports what is lost.
 constexpr bool recycles = !support::under_address_sanitizer;
 
+/// What memory is allocated for.
+template <std::size_t Size, std::size_t Alignment>
+struct alignas(Alignment) block {
+  std::byte bytes[Size];
+};
+
 constexpr std::size_t size = 512;  // the largest recycled blocks, which few others take
-constexpr std::size_t alignment = alignof(std::max_align_t);
+op_allocator<block<size, alignof(std::max_align_t)>> memory;
 
 #if !defined(__MINGW32__) || defined(__clang__)
 /// Does something after the thread_local objects that the thread constructed later are destroyed.
@@ -115,6 +119,33 @@ void check_signal()
   BOOST_TEST(all_right(right), "alignment " << Alignment << ", size " << Size);
 }
 
+template <std::size_t Size, std::size_t Alignment>
+void check_memory()
+{
+  using object = block<Size, Alignment>;
+  op_allocator<object> allocator;
+  std::array<object*, 8> places{};
+  std::size_t right = 0;
+  for (auto& p : places) {
+    p = allocator.allocate(1);
+    std::memset(static_cast<void*>(p), 0xff, sizeof(object));
+    if (is_aligned(p, Alignment)) ++right;
+  }
+  for (object* p : places) allocator.deallocate(p, 1);
+  BOOST_TEST(right == places.size(), Size << " bytes, alignment " << Alignment);
+}
+
+template <std::size_t Size>
+void check_alignments()
+{
+  check_memory<Size, 1>();
+  check_memory<Size, 16>();
+  check_memory<Size, 32>();
+  check_memory<Size, 64>();
+  check_memory<Size, 128>();
+  check_memory<Size, 4096>();
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(op_memory)
@@ -125,8 +156,8 @@ BOOST_AUTO_TEST_CASE(what_a_thread_keeps_goes_to_others_when_it_ends)
   for (int round = 0; round < 200; ++round) {
     std::thread([&] {
       std::array<void*, 50> blocks{};
-      for (auto& p : blocks) p = allocate_op(size, alignment);
-      for (void* p : blocks) deallocate_op(p, size, alignment);
+      for (auto& p : blocks) p = memory.allocate();
+      for (void* p : blocks) memory.deallocate(p);
       seen.insert(blocks.begin(), blocks.end());
     }).join();
   }
@@ -142,10 +173,10 @@ BOOST_AUTO_TEST_CASE(what_a_thread_frees_after_its_end_is_not_lost)
     std::vector<void*> blocks;
     in_ending_thread(
       [&] {
-        for (int i = 0; i < 50; ++i) blocks.push_back(allocate_op(size, alignment));
+        for (int i = 0; i < 50; ++i) blocks.push_back(memory.allocate());
       },
       [&] {
-        for (void* p : blocks) deallocate_op(p, size, alignment);
+        for (void* p : blocks) memory.deallocate(p);
       });
     seen.insert(blocks.begin(), blocks.end());
   }
@@ -157,10 +188,10 @@ BOOST_AUTO_TEST_CASE(what_a_thread_takes_after_its_end_costs_one_block)
   std::set<void*> seen;
   for (int round = 0; round < 200; ++round) {
     std::array<void*, 3> blocks{};
-    in_ending_thread([] { deallocate_op(allocate_op(size, alignment), size, alignment); },
+    in_ending_thread([] { memory.deallocate(memory.allocate()); },
                      [&] {
-                       for (auto& p : blocks) p = allocate_op(size, alignment);
-                       for (void* p : blocks) deallocate_op(p, size, alignment);
+                       for (auto& p : blocks) p = memory.allocate();
+                       for (void* p : blocks) memory.deallocate(p);
                      });
     seen.insert(blocks.begin(), blocks.end());
   }
@@ -173,21 +204,21 @@ BOOST_AUTO_TEST_CASE(many_blocks_freed_after_the_end_reach_others_once_each)
   std::vector<void*> freed;
   in_ending_thread(
     [&] {
-      for (std::size_t i = 0; i < n; ++i) freed.push_back(allocate_op(size, alignment));
+      for (std::size_t i = 0; i < n; ++i) freed.push_back(memory.allocate());
     },
     [&] {
-      for (void* p : freed) deallocate_op(p, size, alignment);
+      for (void* p : freed) memory.deallocate(p);
     });
 
   std::set<void*> taken;
   in_ending_thread(
     [&] {
       for (std::size_t i = 0; i < n; ++i) {
-        void* const p = allocate_op(size, alignment);
+        void* const p = memory.allocate();
         std::memset(p, 0xff, size);
         taken.insert(p);
       }
-      for (void* p : taken) deallocate_op(p, size, alignment);
+      for (void* p : taken) memory.deallocate(p);
     },
     {});
   BOOST_TEST(taken.size() == n);
@@ -202,35 +233,12 @@ BOOST_AUTO_TEST_CASE(many_blocks_freed_after_the_end_reach_others_once_each)
 
 BOOST_AUTO_TEST_CASE(every_size_has_every_alignment)
 {
-  for (const std::size_t bytes : {1U, 64U, 100U, 512U, 513U, 2000U}) {
-    for (const std::size_t to : {1U, 16U, 32U, 64U, 128U, 4096U}) {
-      std::array<void*, 8> blocks{};
-      std::size_t right = 0;
-      for (auto& p : blocks) {
-        p = allocate_op(bytes, to);
-        std::memset(p, 0xff, bytes);
-        if (is_aligned(p, to)) ++right;
-      }
-      for (void* p : blocks) deallocate_op(p, bytes, to);
-      BOOST_TEST(right == blocks.size(), bytes << " bytes, alignment " << to);
-    }
-  }
-}
-
-BOOST_AUTO_TEST_CASE(allocator_knows_the_alignment_of_its_type)
-{
-  struct alignas(256) wide {
-    std::byte bytes[256];
-  };
-  detail::op_allocator<wide> allocator;
-  std::array<wide*, 8> places{};
-  std::size_t right = 0;
-  for (auto& p : places) {
-    p = allocator.allocate(1);
-    if (is_aligned(p, 256)) ++right;
-  }
-  for (wide* p : places) allocator.deallocate(p, 1);
-  BOOST_TEST(right == places.size());
+  check_alignments<1>();
+  check_alignments<64>();
+  check_alignments<100>();
+  check_alignments<512>();
+  check_alignments<513>();
+  check_alignments<2000>();
 }
 
 BOOST_AUTO_TEST_CASE(embedded_signal_places_every_handler_right)

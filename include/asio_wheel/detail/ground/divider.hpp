@@ -16,26 +16,10 @@ namespace asio_wheel::detail {
   return (a >> 32) * (b >> 32) + (middle >> 32) + (other >> 32);
 }
 
-/// The upper half of a product.
-[[nodiscard]] constexpr std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b) noexcept
-{
-#if defined(__SIZEOF_INT128__)
-  __extension__ using wide = unsigned __int128;
-  return static_cast<std::uint64_t>(wide{a} * b >> 64);
-#else
-  return multiply_high_by_halves(a, b);
-#endif
-}
-
 /// Divides by multiplying with the reciprocal. Each start of a wait needs a division, and one of 64
 /// bits takes a processor up to ninety cycles.
 class divider {
 public:
-  struct result {
-    std::uint64_t quotient;
-    std::uint64_t remainder;
-  };
-
   /// Requires that `divisor` is not 0.
   explicit constexpr divider(std::uint64_t divisor) noexcept
     : divisor_(divisor),
@@ -44,16 +28,19 @@ public:
 
   [[nodiscard]] constexpr std::uint64_t divisor() const noexcept { return divisor_; }
 
-  /// Requires n < 2^63.
-  [[nodiscard]] constexpr result divide(std::uint64_t n) const noexcept
+  /// Rounds down. Requires n < 2^63.
+  [[nodiscard]] constexpr std::uint64_t divide(std::uint64_t n) const noexcept
   {
     assert(n >> 63 == 0);
     // The reciprocal is too small by at most (1 + 1/divisor) / 2^64, so the quotient by less than 1
     // before it is rounded down.
-    const std::uint64_t quotient = multiply_high(n, reciprocal_);
-    const std::uint64_t remainder = n - quotient * divisor_;
-    return remainder < divisor_ ? result{quotient, remainder}
-                                : result{quotient + 1, remainder - divisor_};
+#if defined(__SIZEOF_INT128__)
+    __extension__ using wide = unsigned __int128;
+    const auto quotient = static_cast<std::uint64_t>(wide{n} * reciprocal_ >> 64);
+#else
+    const std::uint64_t quotient = multiply_high_by_halves(n, reciprocal_);
+#endif
+    return quotient + (n - quotient * divisor_ >= divisor_);
   }
 
 private:

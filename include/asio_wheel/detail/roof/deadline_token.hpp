@@ -165,7 +165,7 @@ private:
                                         decltype(where), Signatures...>;
 
     operation& op = operation::make(std::forward<Handler>(handler), fallback, where, type, Report);
-    const typename operation::initiation initiating(op, where);
+    const typename operation::initiation initiating{op, where};
     std::forward<I>(i)(deadline_handler<operation>(op), std::forward<Args>(args)...);
   }
 
@@ -176,7 +176,7 @@ private:
       return guard_filing{by};
     } else {
       wheel_core& c = detail::core_of(wheel_for(by, handler));
-      return deadline_filing{c, c.tick_for(by.when)};
+      return deadline_filing{c, c.clock().tick_for(by.when)};
     }
   }
 
@@ -185,7 +185,9 @@ private:
   template <class Handler, class Where>
   [[nodiscard]] decltype(auto) fallback_for([[maybe_unused]] const Where& where) const noexcept
   {
-    if constexpr (has_executor<Initiation>)
+    if constexpr (has_own_executor<Handler>)
+      return no_executor{};
+    else if constexpr (has_executor<Initiation>)
       return this->get_executor();
     else if constexpr (wraps_executor<Handler>)
       return where.executor();

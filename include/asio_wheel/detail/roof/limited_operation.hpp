@@ -28,43 +28,43 @@ public:
   static limited_operation& make(H&& handler, const Fallback& fallback, Where& where,
                                  asio::cancellation_type_t type, deadline_report report)
   {
-    owner memory(handler);
-    auto* const op = ::new (memory.memory())
-      limited_operation(std::forward<H>(handler), fallback, where, terms{type, report});
-    memory.release();
-    op->listen();
-    where.hand_over();
+    auto* const op =
+      make_op<limited_operation>(std::forward<H>(handler), fallback, where, terms{type, report})
+        .release();
+    if constexpr (has_slot<Handler>) op->listen();
+    // The state takes over the count of the guard.
+    if constexpr (is_guarded) static_cast<void>(where.by.guard.release());
     return *op;
   }
 
+  /// For make().
+  template <class H>
+  limited_operation(H&& handler, const Fallback& fallback, Where& where, terms t)
+    : deadline_wait(&limited_operation::do_end, where, t, !runs_anywhere),
+      handler_(std::forward<H>(handler)),
+      fallback_(fallback)
+  {}
   limited_operation(const limited_operation&) = delete;
   limited_operation& operator=(const limited_operation&) = delete;
   ~limited_operation() {}  // no result is left in here by then
 
-  [[nodiscard]] const Handler& handler() const noexcept { return handler_; }
-
   /// Lasts while the operation is being initiated. Its end, with or without an exception, files the
   /// deadline, unless the operation has ended.
-  class initiation {
-  public:
-    initiation(limited_operation& op, const Where& where) noexcept : op_(op), where_(where) {}
-    initiation(const initiation&) = delete;
-    initiation& operator=(const initiation&) = delete;
+  struct initiation {
+    limited_operation& op;
+    const Where& where;
+
     ~initiation()
     {
-      if (!op_.start(where_)) op_.finish_elsewhere();
+      if (!op.start(where)) op.finish_elsewhere();
     }
-
-  private:
-    limited_operation& op_;
-    const Where& where_;
   };
 
   /// The operation has completed.
   template <class... Args>
   void complete(Args&&... args)
   {
-    if constexpr (std::is_same_v<Where, guard_filing>) {
+    if constexpr (is_guarded) {
       operation_guard* const guard = end_guarded(has_slot<Handler>);
       if (!guard) [[unlikely]]
         return complete_not_guarded(std::forward<Args>(args)...);
@@ -83,10 +83,11 @@ public:
   }
 
 private:
-  using owner = op_owner<limited_operation, Handler>;
+  template <class>
+  friend class deadline_handler;
 
-  using fallback_type = std::conditional_t<has_own_executor<Handler>, no_executor, Fallback>;
-  using executor_type = asio::associated_executor_t<Handler, fallback_type>;
+  static constexpr bool is_guarded = std::is_same_v<Where, guard_filing>;
+  using executor_type = asio::associated_executor_t<Handler, Fallback>;
   static constexpr bool runs_anywhere = std::is_same_v<executor_type, no_executor>;
 
   /// What an operation that has completed leaves behind for the last holder.
@@ -151,21 +152,6 @@ private:
     }
   };
 
-  template <class H>
-  limited_operation(H&& handler, const Fallback& fallback, Where& where, terms t)
-    : deadline_wait(&limited_operation::do_end, where, t, !runs_anywhere),
-      handler_(std::forward<H>(handler)),
-      fallback_(to_fallback(fallback))
-  {}
-
-  static fallback_type to_fallback(const Fallback& fallback) noexcept
-  {
-    if constexpr (has_own_executor<Handler>)
-      return {};
-    else
-      return fallback;
-  }
-
   [[nodiscard]] executor_type executor() const noexcept
   {
     return asio::get_associated_executor(handler_, fallback_);
@@ -173,15 +159,13 @@ private:
 
   void listen()
   {
-    if constexpr (has_slot<Handler>) {
-      auto slot = asio::get_associated_cancellation_slot(handler_, no_slot{});
-      if (!slot.is_connected()) return;
-      try {
-        tie(slot.template emplace<forward>());
-      } catch (...) {
-        destroy();
-        throw;
-      }
+    auto slot = asio::get_associated_cancellation_slot(handler_, no_slot{});
+    if (!slot.is_connected()) return;
+    try {
+      tie(slot.template emplace<forward>());
+    } catch (...) {
+      destroy();
+      throw;
     }
   }
 
@@ -241,9 +225,9 @@ private:
   template <class... Args>
   void pass_on(Args&&... args)
   {
-    if (keeps_core()) [[unlikely]]
+    if (keeps_core_) [[unlikely]]  // if not, there is no verdict
       return judge(std::forward<Args>(args)...);
-    take_handler()(std::forward<Args>(args)...);
+    take_handler(this, handler_)(std::forward<Args>(args)...);
   }
 
   /// pass_on() if there may be a verdict.
@@ -316,22 +300,14 @@ private:
 
   void destroy() noexcept { [[maybe_unused]] const Handler h = take_handler_and_core(); }
 
-  /// Destroys the state and frees its memory, which the call may well need for the next operation.
-  /// Nor may it outlive the handler, which may own what the allocator draws on.
-  [[nodiscard]] Handler take_handler()
-  {
-    const owner memory(handler_, *this);
-    return std::move(handler_);
-  }
-
   [[nodiscard, gnu::noinline, gnu::cold]] Handler take_handler_and_core()
   {
     const auto core_meanwhile = take_core();
-    return take_handler();
+    return take_handler(this, handler_);
   }
 
   Handler handler_;
-  [[no_unique_address]] fallback_type fallback_;
+  [[no_unique_address]] Fallback fallback_;
   union {
     left_behind left_;  ///< once the operation has completed while there was a holder
   };
@@ -364,7 +340,7 @@ public:
 
   [[nodiscard]] const typename Operation::handler_type& inner() const noexcept
   {
-    return op_->handler();
+    return op_->handler_;
   }
 
   template <class... Args>

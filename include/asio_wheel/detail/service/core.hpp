@@ -133,10 +133,6 @@ public:
 
   // A start in its parts, for those who have something to do in the same critical section.
 
-  /// What a wait is filed under.
-  [[nodiscard]] tick tick_for(duration delay) const noexcept;
-  [[nodiscard]] tick tick_for(time_point deadline) const noexcept;
-
   /// Files the wait, refuses it if there are too many, or destroys it if the shards are closed.
   /// Whether it was filed. Throws std::bad_alloc, with nothing changed.
   [[nodiscard]] bool file(section& s, wait_op& op, tick when);

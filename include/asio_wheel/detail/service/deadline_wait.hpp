@@ -12,7 +12,6 @@
 #include <asio_wheel/detail/service/wait_op.hpp>
 #include <asio_wheel/detail/service/wheel_clock.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -40,7 +39,6 @@ struct deadline_filing {
   tick when;
 
   [[nodiscard]] const asio::any_io_executor& executor() const noexcept { return core.executor(); }
-  void hand_over() noexcept {}
 };
 
 /// The same for one that is guarded.
@@ -51,8 +49,6 @@ struct guard_filing {
   {
     return by.guard->core().executor();
   }
-  /// The operation has a state now, which takes over the count of the guard.
-  void hand_over() noexcept { static_cast<void>(by.guard.release()); }
 };
 
 /// Tells the driver, when it goes, that there may be nothing to wake up for, or a guard that there
@@ -122,7 +118,8 @@ protected:
 
   deadline_wait(end_fn f, const deadline_filing& where, terms t, bool foreign) noexcept;
   deadline_wait(end_fn f, const guard_filing& where, terms t, bool) noexcept
-    : guarded_wait(f, *where.by.guard, where.by.until),
+    // As if foreign, to begin where the guard is asked.
+    : guarded_wait(f, true, where.by.guard.get(), where.by.until),
       home_(&guard_->at()),
       type_(t.type),
       report_(t.report)
@@ -201,10 +198,7 @@ protected:
   /// What to report in place of operation_aborted: timed_out or rejected; `expired` if nothing.
   [[nodiscard]] wait_outcome verdict() const noexcept { return verdict_; }
 
-  /// Whether the core has to be kept while the state is being freed. If not, there is no verdict.
-  [[nodiscard]] bool keeps_core() const noexcept { return keeps_core_; }
-
-  /// Keeps it. To be called before the state is freed.
+  /// Keeps the core while the state is being freed, if it has to be.
   [[nodiscard]] intrusive_ptr<wheel_core> take_core() noexcept
   {
     if (!keeps_core_) return nullptr;
@@ -232,7 +226,7 @@ private:
   embedded_signal signal_;
 };
 
-class ASIO_WHEEL_EXPORT deadline_wait::flight {
+class ASIO_WHEEL_EXPORT deadline_wait::flight : public recycled<flight> {
 public:
   flight(deadline_wait& passenger, time_point taken_up) noexcept;
   flight(const flight&) = delete;
@@ -242,12 +236,6 @@ public:
   /// On the handler's executor: the deadline, which has begun with `outcome`; nullptr if its
   /// operation has ended, or its guard has taken it back.
   [[nodiscard]] deadline_wait* arrive(wait_outcome& outcome) noexcept;
-
-  static void* operator new(std::size_t size) { return allocate_op(size, alignof(flight)); }
-  static void operator delete(void* p, std::size_t size) noexcept
-  {
-    deallocate_op(p, size, alignof(flight));
-  }
 
 private:
   friend class deadline_wait;

@@ -44,7 +44,8 @@ public:
       return hold<Handler>(std::forward<Args>(args)...);
     } else {
       using elsewhere = large<Handler>;
-      return hold<elsewhere>(new typename elsewhere::object{Handler(std::forward<Args>(args)...)})
+      return hold<elsewhere>(new
+                             typename elsewhere::object{{}, Handler(std::forward<Args>(args)...)})
         .at->handler;
     }
   }
@@ -72,14 +73,8 @@ private:
   /// Stands for a handler that the room is too small for.
   template <class Handler>
   struct large {
-    struct object {
+    struct object : recycled<object> {
       Handler handler;
-
-      static void* operator new(std::size_t size) { return allocate_op(size, alignof(object)); }
-      static void operator delete(void* p, std::size_t size) noexcept
-      {
-        deallocate_op(p, size, alignof(object));
-      }
     };
 
     explicit large(object* p) noexcept : at(p) {}

@@ -14,40 +14,32 @@ namespace asio_wheel::detail {
 /// to `state.start(op, arguments...)`. A handler without an executor of its own is called through
 /// `executor`, or the wheel's if that is null.
 template <class Op, class State, class Executor>
-class initiate_wait {
-public:
+struct initiate_wait {
   using executor_type = Executor;
 
-  initiate_wait(State& state, const timer_executor<Executor>* executor) noexcept
-    : state_(&state),
-      executor_(executor)
-  {}
+  State& state;
+  const timer_executor<Executor>* executor;
 
   [[nodiscard]] executor_type get_executor() const noexcept
   {
-    return executor_ ? executor_->get(native()) : native();
+    return executor ? executor->get(native()) : native();
   }
 
   template <class Handler, class... Args>
   void operator()(Handler&& handler, Args... args) const
   {
-    State& state = *state_;
     std::decay_t<Handler> h(std::forward<Handler>(handler));
     const auto start = [&](Op& op) { state.start(op, args...); };
-    if (!executor_ || executor_->is_native_to_wheel())
+    if (!executor || executor->is_native_to_wheel())
       launch_wait<Op>(h, native(), no_executor{}, start);
     else
-      launch_wait<Op>(h, native(), executor_->get(native()), start);
+      launch_wait<Op>(h, native(), executor->get(native()), start);
   }
 
-private:
   [[nodiscard]] const asio::any_io_executor& native() const noexcept
   {
-    return state_->core().executor();
+    return state.core().executor();
   }
-
-  State* state_;
-  const timer_executor<Executor>* executor_;
 };
 
 }  // namespace asio_wheel::detail

@@ -9,7 +9,6 @@
 #include <asio_wheel/detail/service/wheel_clock.hpp>
 
 #include <atomic>
-#include <cstddef>
 #include <utility>
 
 namespace asio_wheel::detail {
@@ -37,15 +36,15 @@ struct guarded_by {
 /// The deadline of an operation as a guard sees it.
 class guarded_wait : public linked<wait_op> {
 protected:
-  guarded_wait(end_fn f, operation_guard& g, time_point until) noexcept
-    : linked(f, true, true),  // as if foreign, to begin where the guard is asked
-      guard_(&g),
+  guarded_wait(end_fn f, bool foreign, operation_guard* g = nullptr,
+               time_point until = guarded_by::latest) noexcept
+    : linked(f, {.foreign = foreign, .shared = true}),
+      guard_(g),
       until_(until)
   {}
-  guarded_wait(end_fn f, bool foreign) noexcept : linked(f, foreign, true) {}
 
-  operation_guard* const guard_ = nullptr;  ///< counted until the operation ends; null if none
-  const time_point until_ = guarded_by::latest;
+  operation_guard* const guard_;  ///< counted until the operation ends; null if none
+  const time_point until_;
 
 private:
   friend class operation_guard;
@@ -68,9 +67,10 @@ private:
 /// that is gone.
 ///
 /// The lock of `at()` guards everything here.
-class ASIO_WHEEL_EXPORT operation_guard final : public unlinked<lazy_wait_op>,
+class ASIO_WHEEL_EXPORT operation_guard final : public lazy_wait_op,
                                                 private moving_deadline,
-                                                public intrusive_ref_counter<operation_guard> {
+                                                public intrusive_ref_counter<operation_guard>,
+                                                public recycled<operation_guard> {
 public:
   /// For operations that end at `source`, or, without one, each at its own time.
   explicit operation_guard(wheel_core& c, const moving_deadline* source = nullptr);
@@ -137,15 +137,6 @@ public:
 
   /// Guards nothing any more: what was started goes on without a deadline.
   void close() noexcept;
-
-  static void* operator new(std::size_t size)
-  {
-    return allocate_op(size, alignof(operation_guard));
-  }
-  static void operator delete(void* p, std::size_t size) noexcept
-  {
-    deallocate_op(p, size, alignof(operation_guard));
-  }
 
 private:
   [[nodiscard]] time_point deadline() const noexcept override;

@@ -6,8 +6,6 @@
 #include <asio_wheel/detail/service/op_memory.hpp>
 #include <asio_wheel/detail/service/wait_handler.hpp>
 
-#include <cstddef>
-
 namespace asio_wheel::detail {
 
 /// An executor and whether it is the wheel's own, so that nothing need be dispatched to get there.
@@ -46,11 +44,8 @@ public:
   }
 
 private:
-  struct shared : intrusive_ref_counter<shared> {
+  struct shared : intrusive_ref_counter<shared>, recycled<shared> {
     explicit shared(const asio::any_io_executor& ex) : executor(ex) {}
-
-    static void* operator new(std::size_t size) { return allocate_op(size); }
-    static void operator delete(void* p, std::size_t size) noexcept { deallocate_op(p, size); }
 
     asio::any_io_executor executor;
   };

@@ -8,7 +8,6 @@
 #include <asio_wheel/detail/service/wait_op.hpp>
 #include <asio_wheel/wheel_errc.hpp>
 
-#include <memory>
 #include <type_traits>
 #include <typeinfo>
 #include <utility>
@@ -72,97 +71,42 @@ void describe_handler(home& at) noexcept
 #endif
 }
 
-/// The allocator for a wait: the handler's, but for the standard one, which ours stands in for.
-template <class Allocator, class T>
-struct op_allocator_for {
-  using type = typename std::allocator_traits<Allocator>::template rebind_alloc<T>;
-};
-template <class U, class T>
-struct op_allocator_for<std::allocator<U>, T> {
-  struct type : op_allocator<T> {
-    explicit type(const std::allocator<U>&) noexcept {}
-  };
-};
-
 /// Work that is outstanding on an executor; none for no_executor.
 template <class Executor>
-class executor_work : public asio::executor_work_guard<Executor> {
-public:
-  using asio::executor_work_guard<Executor>::executor_work_guard;
-};
-template <>
-class executor_work<no_executor> {
-public:
-  explicit executor_work(no_executor) noexcept {}
-};
-
-/// Memory for an object that handlers' allocators allocate, and once it is there, the object.
-template <class T, class Handler>
-class op_owner {
-public:
-  using allocator_type = typename op_allocator_for<asio::associated_allocator_t<Handler>, T>::type;
-
-  /// Allocates for an object with a handler like `h`.
-  explicit op_owner(const Handler& h)
-    : allocator_(asio::get_associated_allocator(h)),
-      memory_(traits::allocate(allocator_, 1))
-  {}
-
-  /// Takes over an object with such a handler.
-  op_owner(const Handler& h, T& op) noexcept
-    : allocator_(asio::get_associated_allocator(h)),
-      memory_(&op),
-      op_(&op)
-  {}
-  op_owner(const op_owner&) = delete;
-  op_owner& operator=(const op_owner&) = delete;
-  ~op_owner() { free(); }
-
-  [[nodiscard]] void* memory() const noexcept { return memory_; }
-  T& set(T* op) noexcept { return *(op_ = op); }
-  void release() noexcept { memory_ = op_ = nullptr; }
-  void free() noexcept
-  {
-    if (op_) op_->~T();
-    if (memory_) traits::deallocate(allocator_, memory_, 1);
-    release();
-  }
-
-private:
-  using traits = std::allocator_traits<allocator_type>;
-
-  [[no_unique_address]] allocator_type allocator_;
-  T* memory_;
-  T* op_ = nullptr;
-};
+using executor_work = std::conditional_t<std::is_same_v<Executor, no_executor>, no_executor,
+                                         asio::executor_work_guard<Executor>>;
 
 /// `Op`, which is one of those of wait_op.hpp, with a handler. Keeps work outstanding on
 /// `Executor`, the handler's, until the call is made there; no_executor says that the wheel's own
 /// is the one.
 template <class Handler, class Executor, class Op>
-class wait_handler final : public std::conditional_t<has_slot<Handler>, linked<Op>, unlinked<Op>> {
-  using base = std::conditional_t<has_slot<Handler>, linked<Op>, unlinked<Op>>;
+class wait_handler final : public std::conditional_t<has_slot<Handler>, linked<Op>, Op> {
+  using base = std::conditional_t<has_slot<Handler>, linked<Op>, Op>;
   static constexpr bool is_foreign = !std::is_same_v<Executor, no_executor>;
 
 public:
+  /// For launch().
+  wait_handler(Handler& handler, const Executor& ex)
+    : base(&wait_handler::do_end, {.foreign = is_foreign}),
+      handler_(std::move(handler)),
+      work_(ex)
+  {}
+
   /// Moves the handler into a new wait and passes that to `start(Op&)`, which owns it unless it
   /// throws.
   template <class Start>
   static void launch(Handler& handler, const Executor& ex, Start start)
   {
     [[maybe_unused]] auto slot = asio::get_associated_cancellation_slot(handler, no_slot{});
-    owner memory(handler);
-    wait_handler& op = memory.set(::new (memory.memory()) wait_handler(handler, ex));
+    auto op = make_op<wait_handler>(handler, ex);
     if constexpr (has_slot<Handler>) {
-      if (slot.is_connected()) op.set_link(slot.template emplace<cancel_link>());
+      if (slot.is_connected()) op->set_link(slot.template emplace<cancel_link>());
     }
-    start(op);
-    memory.release();
+    start(*op);
+    static_cast<void>(op.release());
   }
 
 private:
-  using owner = op_owner<wait_handler, Handler>;
-
   /// The wait on its way through the handler's executor, which may drop it.
   class errand {
   public:
@@ -187,7 +131,7 @@ private:
     {
       if (!op_) return;
       core_->drop(*op_, *at_);
-      op_->leave([](Handler&) {});
+      op_->destroy();
     }
 
     [[nodiscard]] allocator_type get_allocator() const noexcept { return allocator_; }
@@ -207,12 +151,6 @@ private:
     [[no_unique_address]] allocator_type allocator_;
   };
 
-  wait_handler(Handler& handler, const Executor& ex)
-    : base(&wait_handler::do_end, is_foreign),
-      handler_(std::move(handler)),
-      work_(ex)
-  {}
-
   static void do_end(wait_op& base, [[maybe_unused]] home& at, wait_outcome outcome,
                      [[maybe_unused]] time_point taken_up)
   {
@@ -225,27 +163,18 @@ private:
     }
     if (outcome >= wait_outcome::destroyed) [[unlikely]] {
       if (outcome == wait_outcome::described) return describe_handler<Handler>(at);
-      return self.leave([](Handler&) {});
+      return self.destroy();
     }
     self.finish(outcome);
   }
 
   void finish(wait_outcome outcome)
   {
-    leave([outcome](Handler& handler) { std::move(handler)(to_error(outcome)); });
+    [[maybe_unused]] const executor_work<Executor> w(std::move(work_));
+    take_handler(this, handler_)(to_error(outcome));
   }
 
-  /// Frees the memory and passes on the handler, in this order: the call may well start the next
-  /// wait in it. Nor may it outlive the handler, which may own what the allocator draws on.
-  template <class Function>
-  void leave(Function pass_on)
-  {
-    owner memory(handler_, *this);
-    Handler handler(std::move(handler_));
-    [[maybe_unused]] const executor_work<Executor> w(std::move(work_));
-    memory.free();
-    pass_on(handler);
-  }
+  void destroy() { [[maybe_unused]] const Handler h = take_handler(this, handler_); }
 
   Handler handler_;
   [[no_unique_address]] executor_work<Executor> work_;

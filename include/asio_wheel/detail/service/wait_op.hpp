@@ -261,21 +261,12 @@ public:
   }
 
 protected:
-  linked(typename Op::end_fn f, bool foreign, bool shared = false) noexcept
-    : Op(f, {.foreign = foreign, .shared = shared})
-  {}
+  linked(typename Op::end_fn f, typename Op::parts has) noexcept : Op(f, has) {}
 
 private:
   friend class shard;
 
   wait_link* link_ = nullptr;
-};
-
-/// A wait whose handler has none.
-template <class Op>
-class unlinked : public Op {
-protected:
-  unlinked(typename Op::end_fn f, bool foreign) noexcept : Op(f, {.foreign = foreign}) {}
 };
 
 }  // namespace asio_wheel::detail

@@ -33,14 +33,12 @@ public:
   [[nodiscard]] time_point now() const noexcept
   {
     const auto stopped = stopped_at_.load(std::memory_order_relaxed);
-    return stopped == 0 ? running_now() : time_point{duration{stopped}};
+    if (stopped != 0) return time_point{duration{stopped}};
+    return coarse_grain_ == duration{} ? clock_type::now() : running_now();
   }
 
   /// now() as if the clock were not stopped.
-  [[nodiscard]] time_point running_now() const noexcept
-  {
-    return coarse_grain_ == duration{} ? clock_type::now() : coarse_running_now();
-  }
+  [[nodiscard]] ASIO_WHEEL_EXPORT time_point running_now() const noexcept;
 
   // Stop and move the clock. The owner makes sure that only one thread does so at a time.
   void stop_at(time_point t) noexcept;
@@ -99,20 +97,15 @@ public:
   /// The tick under which to file a deadline: the first that is not before it. If the deadline has
   /// passed and that tick has not begun, it is the present tick instead. So the wait is due at
   /// once, behind everything that was due before.
-  [[nodiscard]] tick tick_for(time_point deadline) const noexcept;
+  [[nodiscard]] ASIO_WHEEL_EXPORT tick tick_for(time_point deadline) const noexcept;
 
-  /// The same for a deadline that was made of `delay`: reads no clock if the delay is positive.
-  [[nodiscard]] tick tick_for(time_point deadline, duration delay) const noexcept
-  {
-    return delay > duration::zero() ? tick_ceil(deadline) : tick_for(deadline);
-  }
+  /// The same for the deadline `delay` from now.
+  [[nodiscard]] ASIO_WHEEL_EXPORT tick tick_for(duration delay) const noexcept;
 
   /// When a tick begins; time_point::max() if that is beyond all time points.
   [[nodiscard]] time_point time_of(tick t) const noexcept;
 
 private:
-  [[nodiscard]] std::uint64_t since_origin(time_point t) const noexcept;
-  [[nodiscard]] ASIO_WHEEL_EXPORT time_point coarse_running_now() const noexcept;
   [[nodiscard]] ASIO_WHEEL_EXPORT time_point coarse_start_of_delay() const noexcept;
 
   time_point origin_;
