@@ -399,8 +399,8 @@ private:
     tell("release");
     free_blocks chunks = wheel_.take_free_chunks();
     if (o.take(1) == 0) insert_many(o);
-    for (free_blocks pages = chunks.take_pages(sizeof(chunk)); !pages.empty();)
-      pages_.give_back(&pages.pop_front());
+    free_blocks pages = chunks.take_pages(sizeof(chunk));
+    while (free_block* const page = pages.pop_front()) pages_.give_back(page);
     if (o.take(1) == 0) pop<&wheel_run::pop_due>(o.take(4));
     wheel_.add_free_chunks(chunks);
   }

@@ -79,13 +79,13 @@ public:
       for (;;) taken_.push_front(*::new (supply().take()) detail::free_block);
     } catch (const std::bad_alloc&) {
     }
-    while (left-- > 0 && !taken_.empty()) supply().give_back(&taken_.pop_front());
+    while (left-- > 0 && !taken_.empty()) supply().give_back(taken_.pop_front());
   }
   scarce_pages(const scarce_pages&) = delete;
   scarce_pages& operator=(const scarce_pages&) = delete;
   ~scarce_pages()
   {
-    while (!taken_.empty()) supply().give_back(&taken_.pop_front());
+    while (detail::free_block* const page = taken_.pop_front()) supply().give_back(page);
   }
 
 private:

@@ -44,7 +44,7 @@ free_blocks free_blocks::take_pages(std::size_t block_size) noexcept
   } catch (const std::bad_alloc&) {
     return {};
   }
-  while (!empty()) all.push_back(&pop_front());
+  while (free_block* const b = pop_front()) all.push_back(b);
   std::sort(all.begin(), all.end());
 
   // From the back, so that the lists are in the order of their addresses.

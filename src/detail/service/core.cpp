@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <mutex>
+#include <utility>
 
 namespace asio_wheel::detail {
 namespace {
@@ -60,7 +61,7 @@ void wheel_core::start(wait_op& op, tick when)
     section s(local());
     if (!file(s, op, when)) return;
   }
-  wake_at(when);
+  driver_.wake_at(when);
 }
 
 bool wheel_core::file(section& s, wait_op& op, tick when)
@@ -125,8 +126,7 @@ wheel_core::outlook wheel_core::advance_shards(tick now) noexcept
     tick next = h->next_tick();
     if (next <= now) {
       const std::lock_guard lock(*h);
-      h->advance(now);
-      if (h->has_due()) all.due |= std::uint64_t{1} << h->number();
+      if (h->advance(now)) all.due |= std::uint64_t{1} << h->number();
       next = h->next_tick();
     }
     all.next = std::min(all.next, next);
@@ -244,9 +244,9 @@ void wheel_core::take_due(next_wait& next, bool first, time_point now, bool behi
     next.op = next.at->pop_due(now, next.outcome, next.renewed);
     if (!next.at->has_due()) due_.drop_first();
   }
-  largest_burst_ = std::max(largest_burst_, ++burst_);
+  ++burst_;
   next.more = !due_.empty();
-  if (!next.more) burst_ = 0;
+  if (!next.more) largest_burst_ = std::max(largest_burst_, std::exchange(burst_, 0));
   next.post = next.more && due_delivery_.request();
   if (next.outcome == wait_outcome::expired || next.outcome == wait_outcome::timed_out)
     count_ended(1);
@@ -421,7 +421,7 @@ wheel_stats wheel_core::stats() const noexcept
   }
   stats.wakeups = driver_.wakeups();
   const std::lock_guard lock(due_mutex_);
-  stats.largest_batch = largest_burst_;
+  stats.largest_batch = std::max(largest_burst_, burst_);
   return stats;
 }
 
@@ -435,8 +435,8 @@ void wheel_core::release_memory()
         const std::lock_guard lock(*h);
         chunks = h->take_free_chunks();
       }
-      for (free_blocks pages = chunks.take_pages(sizeof(chunk)); !pages.empty();)
-        page_supply::instance().give_back(&pages.pop_front());
+      free_blocks pages = chunks.take_pages(sizeof(chunk));
+      while (free_block* const page = pages.pop_front()) page_supply::instance().give_back(page);
       const std::lock_guard lock(*h);
       h->add_free_chunks(chunks);
     }

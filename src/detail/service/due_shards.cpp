@@ -10,7 +10,8 @@ void due_shards::add(home& h) noexcept
   const std::uint64_t bit = std::uint64_t{1} << h.number();
   if ((is_here_ & bit) != 0) return;
   is_here_ |= bit;
-  push({{}, &h});
+  heap_[size_++] = {{}, &h};
+  if (size_ > 1) std::push_heap(heap_.data(), heap_.data() + size_, comes_later);
 }
 
 home* due_shards::lock_first() noexcept
@@ -24,8 +25,9 @@ home* due_shards::lock_first() noexcept
       if (size_ == 1) return &h;
       const source now{h.first_due(), &h};
       if (!comes_later(now, heap_[1]) && (size_ == 2 || !comes_later(now, heap_[2]))) return &h;
-      pop();
-      push(now);
+      std::pop_heap(heap_.data(), heap_.data() + size_, comes_later);
+      heap_[size_ - 1] = now;
+      std::push_heap(heap_.data(), heap_.data() + size_, comes_later);
     }
     h.unlock();
   }
@@ -34,19 +36,8 @@ home* due_shards::lock_first() noexcept
 
 void due_shards::drop_first() noexcept
 {
-  is_here_ &= ~(std::uint64_t{1} << pop().at->number());
-}
-
-void due_shards::push(const source& s) noexcept
-{
-  heap_[size_++] = s;
-  if (size_ > 1) std::push_heap(heap_.data(), heap_.data() + size_, comes_later);
-}
-
-due_shards::source& due_shards::pop() noexcept
-{
   if (size_ > 1) std::pop_heap(heap_.data(), heap_.data() + size_, comes_later);
-  return heap_[--size_];
+  is_here_ &= ~(std::uint64_t{1} << heap_[--size_].at->number());
 }
 
 }  // namespace asio_wheel::detail

@@ -12,7 +12,7 @@ void lazy_state::start(lazy_wait_op& op)
   go_here();
   tick when;
   {
-    section s(*this);
+    section s = enter();
     when = present_tick();
     if (!file(s, op, when)) return;
   }
@@ -21,7 +21,7 @@ void lazy_state::start(lazy_wait_op& op)
 
 bool lazy_state::is_all_cancelled() noexcept
 {
-  const section s(*this);
+  const section s = enter();
   bool is = false;
   waits().for_each([&](timer_wait_op& op) { is |= s.at().is_all_cancelled(op); });
   return is;
@@ -39,7 +39,7 @@ tick lazy_state::bring_forward() noexcept
   const intrusive_ptr<operation_guard> g(guard_.load(std::memory_order_acquire));
   tick when = no_tick;
   {
-    const section s(*this);
+    const section s = enter();
     s.at().settle();
     if (!waits().empty()) {
       when = present_tick();

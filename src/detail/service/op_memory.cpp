@@ -91,9 +91,9 @@ public:
       }
       batch = next_batch;
     }
-    for (free_blocks pages = all.take_pages(size); !pages.empty();)
-      page_supply::instance().give_back(&pages.pop_front());
-    while (!all.empty()) give_back_one(*::new (&all.pop_front()) block);
+    free_blocks pages = all.take_pages(size);
+    while (free_block* const page = pages.pop_front()) page_supply::instance().give_back(page);
+    while (free_block* const b = all.pop_front()) give_back_one(*::new (b) block);
   }
 
 private:

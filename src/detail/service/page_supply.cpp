@@ -144,11 +144,11 @@ void page_supply::release()
   {
     const std::lock_guard lock(mutex_);
     pages = std::exchange(used_, {});
-    while (pages.size() > n) used_.push_front(pages.pop_front());
+    while (pages.size() > n) used_.push_front(*pages.pop_front());
     kept = std::min(untaken_, pages.size());
   }
   free_blocks reserved;
-  while (reserved.size() < kept) reserved.push_front(pages.pop_front());
+  while (reserved.size() < kept) reserved.push_front(*pages.pop_front());
   {
     const std::lock_guard lock(mutex_);
     used_.splice_front(reserved);
@@ -158,9 +158,9 @@ void page_supply::release()
   try {
     while (!sorted.empty()) {
       extent& e = found.emplace_back();
-      e.begin = reinterpret_cast<std::byte*>(&sorted.pop_front());
+      e.begin = reinterpret_cast<std::byte*>(sorted.pop_front());
       e.end = e.begin + page_size;
-      while (!sorted.empty() && reinterpret_cast<std::byte*>(&sorted.front()) == e.end) {
+      while (reinterpret_cast<std::byte*>(sorted.front()) == e.end) {
         static_cast<void>(sorted.pop_front());
         e.end += page_size;
       }
@@ -181,7 +181,7 @@ void page_supply::release()
 void* page_supply::pop_used() noexcept
 {
   if (untaken_ != 0) --untaken_;
-  return &used_.pop_front();
+  return used_.pop_front();
 }
 
 void* page_supply::pop_unused() noexcept

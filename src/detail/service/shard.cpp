@@ -129,11 +129,14 @@ std::size_t shard::cancel(timer_wait_list& waits, bool at_home) noexcept
 
 void shard::carry_out_cancels() noexcept
 {
-  put_off_.take([this](timer_wait_op& op) {
-    op.set_unlisted();  // by its timer, which may be gone
-    cut_link(op);
-    end_as_cancelled(op);
-  });
+  constexpr std::size_t ahead = 4;
+  const std::span<timer_wait_op*> ops = put_off_.take();
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    if (i + ahead < ops.size()) prefetch(ops[i + ahead]);
+    ops[i]->set_unlisted();  // by its timer, which may be gone
+    cut_link(*ops[i]);
+    end_as_cancelled(*ops[i]);
+  }
 }
 
 void shard::end_as_cancelled(wait_op& op) noexcept
@@ -179,11 +182,12 @@ void shard::erase(wait_op& op) noexcept
 
 // expire
 
-void shard::advance(tick now) noexcept
+bool shard::advance(tick now) noexcept
 {
   settle();
   unneeded_.store(no_tick, std::memory_order_relaxed);
   look_ahead(wheel_.advance(now));
+  return wheel_.has_due();
 }
 
 /// Notes when the wheel has something to do next.
@@ -222,7 +226,11 @@ wait_op* shard::pop_due(time_point now, wait_outcome& outcome, tick& renewed) no
 {
   settle();
   for (const wheel_entry* e : wheel_.fresh_due()) {
-    if (e) prefetch_ties(static_cast<const wait_op&>(*e));
+    if (!e || !static_cast<const wait_op&>(*e).of_timer_) continue;
+    // The memory that begin() needs, next to the wait itself.
+    const auto& of_timer = static_cast<const timer_wait_op&>(*e);
+    prefetch(of_timer.next);
+    prefetch(of_timer.prev);
   }
   auto* const op = static_cast<wait_op*>(wheel_.pop_due());
   if (!op) return nullptr;
@@ -231,17 +239,8 @@ wait_op* shard::pop_due(time_point now, wait_outcome& outcome, tick& renewed) no
     const time_point present = std::max(now, clock_.time_of(wheel_.now()));
     if (renew(static_cast<lazy_wait_op&>(*op), present, renewed)) return nullptr;
   }
-  outcome = op->foreign_ ? send(*op) : decide(*op, now, renewed);
+  outcome = op->foreign_ ? send(*op) : begin(*op, now, renewed);
   return op->foreign_ || outcome != wait_outcome::undecided ? op : nullptr;
-}
-
-/// Asks for the memory that begin() needs, next to the wait itself.
-void shard::prefetch_ties(const wait_op& op) noexcept
-{
-  if (!op.of_timer_) return;
-  const auto& of_timer = static_cast<const timer_wait_op&>(op);
-  prefetch(of_timer.next);
-  prefetch(of_timer.prev);
 }
 
 /// Lets a wait go to its handler's executor, where it is to be decided how it ends.
@@ -256,41 +255,32 @@ wait_outcome shard::send(wait_op& op) noexcept
 wait_outcome shard::begin(wait_op& op, time_point taken_up, tick& renewed) noexcept
 {
   settle();
-  if (state_of(op) == wait_state::rejected) return leave(op, wait_outcome::rejected);
-  if (state_of(op) == wait_state::cancelled) return leave(op, wait_outcome::cancelled);
-  return decide(op, taken_up, renewed);
-}
-
-/// begin() of a wait that was not cancelled by itself.
-wait_outcome shard::decide(wait_op& op, time_point taken_up, tick& renewed) noexcept
-{
-  if (is_all_cancelled(op)) {
+  auto outcome = wait_outcome::expired;
+  if (state_of(op) == wait_state::rejected) {
+    outcome = wait_outcome::rejected;
+  } else if (state_of(op) == wait_state::cancelled) {
+    outcome = wait_outcome::cancelled;
+  } else if (is_all_cancelled(op)) {
+    outcome = wait_outcome::cancelled;
     --left_of_cancelled_;
     ASIO_WHEEL_PROBE(cancel, &op, op.end_, 0);
-    return leave(op, wait_outcome::cancelled);
+  } else {
+    if (op.lazy_) {
+      auto& lazy = static_cast<lazy_wait_op&>(op);
+      const time_point now = clock_.now();
+      if (renew(lazy, now, renewed)) return wait_outcome::undecided;
+      outcome = lazy.deadline_->expire(now);
+    }
+    ++expired_;
+    // One that was handed back has lost its tick.
+    if (taken_up != time_point{}) {
+      const duration late = taken_up - clock_.time_of(op.due());
+      lateness_.add(late);
+      ASIO_WHEEL_PROBE(expire, &op, op.end_, late.count());
+      if (has_probes && taken_up > clock_.time_of(op.due() + 1))
+        ASIO_WHEEL_PROBE(late, &op, op.end_, late.count());
+    }
   }
-  auto outcome = wait_outcome::expired;
-  if (op.lazy_) {
-    auto& lazy = static_cast<lazy_wait_op&>(op);
-    const time_point now = clock_.now();
-    if (renew(lazy, now, renewed)) return wait_outcome::undecided;
-    outcome = lazy.deadline_->expire(now);
-  }
-  ++expired_;
-  // One that was handed back has lost its tick.
-  if (taken_up != time_point{}) {
-    const duration late = taken_up - clock_.time_of(op.due());
-    lateness_.add(late);
-    ASIO_WHEEL_PROBE(expire, &op, op.end_, late.count());
-    if (has_probes && taken_up > clock_.time_of(op.due() + 1))
-      ASIO_WHEEL_PROBE(late, &op, op.end_, late.count());
-  }
-  return leave(op, outcome);
-}
-
-/// Makes a wait unreachable, which ends like that.
-wait_outcome shard::leave(wait_op& op, wait_outcome outcome) noexcept
-{
   cut_ties(op);
   set_state(op, wait_state::none);
   if (op.shared_) ++op.holders_;
@@ -300,8 +290,11 @@ wait_outcome shard::leave(wait_op& op, wait_outcome outcome) noexcept
 wait_op* shard::pop_ended(wait_outcome& outcome) noexcept
 {
   settle();
-  wait_op* const op = ended_.empty() ? static_cast<wait_op*>(wheel_.pop_drained()) : pop_listed();
-  if (!op) return nullptr;
+  wait_op* op = ended_.pop_front();
+  if (op)
+    wait_op::link_of(*op).next = nullptr;  // says that it is in no list
+  else if (op = static_cast<wait_op*>(wheel_.pop_drained()); !op)
+    return nullptr;
   if (op->foreign_) {
     outcome = send(*op);
   } else if (!op->shared_ && state_of(*op) == wait_state::cancelled) {
@@ -310,13 +303,6 @@ wait_op* shard::pop_ended(wait_outcome& outcome) noexcept
     tick none = no_tick;
     outcome = begin(*op, {}, none);
   }
-  return op;
-}
-
-wait_op* shard::pop_listed() noexcept
-{
-  wait_op* const op = ended_.pop_front();
-  wait_op::link_of(*op).next = nullptr;  // says that it is in no list
   return op;
 }
 

@@ -25,7 +25,7 @@ timer_state& timer_state::operator=(timer_state&& other) noexcept
 
 time_point timer_state::expiry() const noexcept
 {
-  const section s(*this);
+  const section s = enter();
   return expiry_;
 }
 
@@ -50,7 +50,7 @@ std::size_t timer_state::expires_after(duration delay) noexcept
 
 std::size_t timer_state::set_expiry(time_point deadline, tick when, home& here) noexcept
 {
-  section s(*this);
+  section s = enter();
   const std::size_t n = timer_waits::cancel(s, here);
   expiry_ = deadline;
   when_.store(when, std::memory_order_relaxed);
@@ -63,13 +63,13 @@ std::size_t timer_state::cancel() noexcept
 {
   home& here = core().local();
   prefetch_latest(here);
-  section s(*this);
+  section s = enter();
   return timer_waits::cancel(s, here);
 }
 
 std::size_t timer_state::cancel_one() noexcept
 {
-  section s(*this);
+  section s = enter();
   return s.cancel_one(waits());
 }
 
@@ -78,7 +78,7 @@ void timer_state::start(timer_wait_op& op)
   tick when;
   wheel_core* c = nullptr;
   {
-    section s(*this);
+    section s = enter();
     when = tick_of_expiry();
     if (!file(s, op, when)) return;
     latest_.store(&op, std::memory_order_relaxed);

@@ -17,7 +17,7 @@ timer_waits::~timer_waits()
 std::size_t timer_waits::cancel() noexcept
 {
   const home& here = core().local();  // which may be made for it, with no lock held
-  section s(*this);
+  section s = enter();
   return cancel(s, here);
 }
 
@@ -37,7 +37,7 @@ void timer_waits::go_here() noexcept
 {
   home& here = core().local();
   if (is_at(here)) return;
-  const section s(*this);
+  const section s = enter();
   if (waits_.empty()) go_to(here);
 }
 

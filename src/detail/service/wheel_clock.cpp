@@ -58,7 +58,7 @@ constinit population clocks{};
 wheel_clock::wheel_clock(clock_source source, nanoseconds tick_length)
   : origin_(clock_type::now()),
     tick_ns_(static_cast<std::uint64_t>(tick_length.count())),
-    last_{static_cast<std::uint64_t>((time_point::max() - origin_).count()) / tick_ns_.divisor()},
+    last_{static_cast<std::uint64_t>((time_point::max() - origin_).count()) / tick_ns_.divisor},
     coarse_grain_(source == clock_source::coarse ? coarse_grain() : duration{})
 {
   if (coarse_grain_ != duration{}) clocks.grain.store(coarse_grain_, std::memory_order_relaxed);
@@ -146,7 +146,7 @@ tick wheel_clock::tick_for(duration delay) const noexcept
 time_point wheel_clock::time_of(tick t) const noexcept
 {
   if (t > last_) return time_point::max();
-  return origin_ + duration{static_cast<duration::rep>(count(t) * tick_ns_.divisor())};
+  return origin_ + duration{static_cast<duration::rep>(count(t) * tick_ns_.divisor)};
 }
 
 }  // namespace asio_wheel::detail

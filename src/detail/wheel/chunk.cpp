@@ -1,4 +1,4 @@
-// L1 wheel: chunk queues and the pool behind them.
+// L1 wheel: the pool of chunks.
 #include <asio_wheel/detail/wheel/chunk.hpp>
 
 #include <algorithm>
@@ -7,42 +7,15 @@
 
 namespace asio_wheel::detail {
 
-void chunk_queue::push_back(chunk& c) noexcept
-{
-  c.prev = tail;
-  c.next = nullptr;
-  (tail ? tail->next : head) = &c;
-  tail = &c;
-  ++length;
-}
-
-void chunk_queue::unlink(chunk& c) noexcept
-{
-  (c.prev ? c.prev->next : head) = c.next;
-  (c.next ? c.next->prev : tail) = c.prev;
-  --length;
-}
-
-void chunk_queue::splice_back(chunk_queue& other) noexcept
-{
-  if (other.empty()) return;
-  other.head->prev = tail;
-  (tail ? tail->next : head) = other.head;
-  tail = other.tail;
-  length += other.length;
-  other = {};
-}
-
 chunk_pool::~chunk_pool()
 {
   // Of each page the first chunk stands for the page, which goes when all chunks are out of the
   // list.
   free_blocks pages;
-  while (!free_.empty()) {
-    free_block& b = free_.pop_front();
-    if (reinterpret_cast<std::uintptr_t>(&b) % page_size == 0) pages.push_front(b);
+  while (free_block* const b = free_.pop_front()) {
+    if (reinterpret_cast<std::uintptr_t>(b) % page_size == 0) pages.push_front(*b);
   }
-  while (!pages.empty()) pages_.give_back(&pages.pop_front());
+  while (free_block* const page = pages.pop_front()) pages_.give_back(page);
   pages_.forgo(promised_);
 }
 
@@ -63,8 +36,12 @@ void chunk_pool::take_page() noexcept
 
 chunk& chunk_pool::take(std::uint32_t slot) noexcept
 {
-  if (free_.empty()) take_page();
-  chunk& c = *::new (&free_.pop_front()) chunk;
+  free_block* b = free_.pop_front();
+  if (!b) {
+    take_page();
+    b = free_.pop_front();
+  }
+  chunk& c = *::new (b) chunk;
   ++taken_;
   c.slot = slot;
   c.used = 0;

@@ -116,7 +116,7 @@ void timing_wheel::file(wheel_entry& e, std::uint32_t slot) noexcept
 /// A new last chunk for a slot.
 chunk& timing_wheel::open_chunk(std::uint32_t slot) noexcept
 {
-  if (slots_[slot].empty()) mark_occupied(slot);
+  if (!slots_[slot].head) mark_occupied(slot);
   chunk& c = pool_.take(slot);
   slots_[slot].push_back(c);
   return c;

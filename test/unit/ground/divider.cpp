@@ -16,13 +16,13 @@ constexpr std::uint64_t largest{std::numeric_limits<std::int64_t>::max()};
 
 bool divides(const divider& d, std::uint64_t n)
 {
-  return d.divide(n) == n / d.divisor();
+  return d.divide(n) == n / d.divisor;
 }
 
 /// Numbers around multiples of the divisor, where an estimate is most likely to be wrong.
 bool divides_around(const divider& d, std::uint64_t n)
 {
-  const std::uint64_t multiple = n - n % d.divisor();
+  const std::uint64_t multiple = n - n % d.divisor;
   return divides(d, n) && divides(d, multiple) && (multiple == 0 || divides(d, multiple - 1)) &&
          (multiple == largest || divides(d, multiple + 1));
 }

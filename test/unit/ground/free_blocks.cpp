@@ -21,7 +21,7 @@ struct alignas(page_size) page {
 std::vector<free_block*> pop_all(free_blocks& blocks)
 {
   std::vector<free_block*> popped;
-  while (!blocks.empty()) popped.push_back(&blocks.pop_front());
+  while (free_block* const b = blocks.pop_front()) popped.push_back(b);
   return popped;
 }
 

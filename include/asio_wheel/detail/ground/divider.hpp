@@ -20,13 +20,13 @@ namespace asio_wheel::detail {
 /// bits takes a processor up to ninety cycles.
 class divider {
 public:
-  /// Requires that `divisor` is not 0.
-  explicit constexpr divider(std::uint64_t divisor) noexcept
-    : divisor_(divisor),
-      reciprocal_(~std::uint64_t{0} / divisor)
-  {}
+  const std::uint64_t divisor;
 
-  [[nodiscard]] constexpr std::uint64_t divisor() const noexcept { return divisor_; }
+  /// Requires that it is not 0.
+  explicit constexpr divider(std::uint64_t by) noexcept
+    : divisor(by),
+      reciprocal_(~std::uint64_t{0} / by)
+  {}
 
   /// Rounds down. Requires n < 2^63.
   [[nodiscard]] constexpr std::uint64_t divide(std::uint64_t n) const noexcept
@@ -40,12 +40,11 @@ public:
 #else
     const std::uint64_t quotient = multiply_high_by_halves(n, reciprocal_);
 #endif
-    return quotient + (n - quotient * divisor_ >= divisor_);
+    return quotient + (n - quotient * divisor >= divisor);
   }
 
 private:
-  std::uint64_t divisor_;
-  std::uint64_t reciprocal_;
+  const std::uint64_t reciprocal_;
 };
 
 }  // namespace asio_wheel::detail

@@ -27,13 +27,15 @@ public:
     ++size_;
   }
 
-  // Require that there is one.
+  /// The first block; nullptr if there is none.
+  [[nodiscard]] free_block* front() const noexcept { return first_; }
 
-  [[nodiscard]] free_block& front() const noexcept { return *first_; }
-  [[nodiscard]] free_block& pop_front() noexcept
+  /// Takes it out.
+  [[nodiscard]] free_block* pop_front() noexcept
   {
+    if (!first_) return nullptr;
     --size_;
-    return *std::exchange(first_, first_->next);
+    return std::exchange(first_, first_->next);
   }
 
   /// Takes over all blocks of `other`, in front of those here. O(1).

@@ -5,8 +5,8 @@ namespace asio_wheel::detail {
 
 /// The two links that an object in an `intrusive_list` carries.
 struct list_link {
-  list_link* next = nullptr;
-  list_link* prev = nullptr;
+  list_link* next;
+  list_link* prev;
 };
 
 /// A circular list. The list itself stands between the last object and the first, so an object can
@@ -22,7 +22,10 @@ public:
   intrusive_list& operator=(const intrusive_list&) = delete;
 
   [[nodiscard]] bool empty() const noexcept { return end_.next == &end_; }
-  [[nodiscard]] bool has_one() const noexcept { return !empty() && end_.next == end_.prev; }
+  [[nodiscard]] bool has_one() const noexcept
+  {
+    return end_.next != &end_ && end_.next == end_.prev;
+  }
 
   /// The first object; nullptr if there is none.
   [[nodiscard]] Node* front() noexcept { return empty() ? nullptr : &Node::of_link(*end_.next); }

@@ -42,9 +42,6 @@ private:
     return b.first < a.first;
   }
 
-  void push(const source& s) noexcept;
-  source& pop() noexcept;
-
   std::array<source, max_shards> heap_;
   std::size_t size_ = 0;
   std::uint64_t is_here_ = 0;  ///< a bit for each shard

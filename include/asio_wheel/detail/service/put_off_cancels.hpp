@@ -1,12 +1,12 @@
 // L2 service: cancels that are done, but for what has to be done to the wait and the wheel.
 #pragma once
 
-#include <asio_wheel/detail/ground/prefetch.hpp>
 #include <asio_wheel/detail/service/wait_op.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 
 namespace asio_wheel::detail {
@@ -40,16 +40,10 @@ public:
   /// Requires that there is room.
   void add(timer_wait_op& op) noexcept { ops_[size_++] = &op; }
 
-  /// Calls `f(op)` for each, in order, and forgets them.
-  template <class Function>
-  void take(Function f) noexcept
+  /// Forgets them, and returns them in order. They stay where they are until the next add().
+  [[nodiscard]] std::span<timer_wait_op*> take() noexcept
   {
-    constexpr std::size_t ahead = 4;
-    const std::size_t n = std::exchange(size_, std::uint8_t{0});
-    for (std::size_t i = 0; i < n; ++i) {
-      if (i + ahead < n) prefetch(ops_[i + ahead]);
-      f(*ops_[i]);
-    }
+    return {ops_.data(), std::exchange(size_, std::uint8_t{0})};
   }
 
 private:

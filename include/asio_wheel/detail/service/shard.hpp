@@ -36,12 +36,12 @@ struct due_key {
 /// is to wake up for.
 ///
 /// Every member but lock(), unlock() and the static ones requires the lock.
-class alignas(128) shard {
+class alignas(128) shard : spin_lock {
 public:
   shard(wheel_geometry geometry, const wheel_clock& clock);
 
-  [[gnu::always_inline]] void lock() noexcept { mutex_.lock(); }
-  void unlock() noexcept { mutex_.unlock(); }
+  using spin_lock::lock;
+  using spin_lock::unlock;
 
   /// Whether the context is going away: no wait may be filed any more.
   [[nodiscard]] bool is_closed() const noexcept { return closed_; }
@@ -105,8 +105,8 @@ public:
 
   // expire
 
-  /// Moves the wheel to `now`.
-  void advance(tick now) noexcept;
+  /// Moves the wheel to `now`. Whether anything is due then.
+  [[nodiscard]] bool advance(tick now) noexcept;
 
   /// Moves the wheel back to `now`, if it is ahead of that. What is due stays due.
   void rewind(tick now) noexcept;
@@ -261,9 +261,7 @@ private:
   }
   [[nodiscard]] static wait_link& link_of(const wait_op& op) noexcept;
   static void cut_ties(wait_op& op) noexcept;
-  static void prefetch_ties(const wait_op& op) noexcept;
 
-  [[nodiscard]] wait_op* pop_listed() noexcept;
   [[nodiscard]] static wait_outcome send(wait_op& op) noexcept;
   void look_ahead(tick next) noexcept;
   void insert(wait_op& op, tick when);
@@ -272,13 +270,11 @@ private:
   [[gnu::noinline, gnu::flatten]] void carry_out_cancels() noexcept;
   void end_as_cancelled(wait_op& op) noexcept;
   [[nodiscard]] bool renew(lazy_wait_op& op, time_point now, tick& renewed) noexcept;
-  [[nodiscard]] wait_outcome decide(wait_op& op, time_point taken_up, tick& renewed) noexcept;
   [[nodiscard]] bool end_uncalled(wait_op& op, std::uint64_t& ended) noexcept;
-  [[nodiscard]] wait_outcome leave(wait_op& op, wait_outcome outcome) noexcept;
 
   // What a start and a cancel of a timer write, but for the wheel and the list of cancels, is in
-  // one cache line, for the sake of threads that come here to cancel what another one started.
-  spin_lock mutex_;
+  // one cache line with the lock, for the sake of threads that come here to cancel what another one
+  // started.
   bool closed_ = false;
   std::uint64_t stamp_ = 0;  ///< of the latest start
   std::uint64_t started_ = 0;

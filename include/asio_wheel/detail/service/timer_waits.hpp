@@ -33,10 +33,20 @@ public:
   std::size_t cancel() noexcept;
 
 protected:
-  class section;
-
   explicit timer_waits(wheel_core& c) noexcept;
   ~timer_waits();
+
+  /// A critical section on the waits' home, whichever that is.
+  [[nodiscard]] section enter() const noexcept
+  {
+    for (;;) {
+      home* const h = home_.load(std::memory_order_acquire);
+      h->lock();
+      // Acquires again: the object may have been away, and back, with its waits changed there.
+      if (h == home_.load(std::memory_order_acquire)) return {*h, std::adopt_lock};
+      h->unlock();
+    }
+  }
 
   /// Cancels what is pending, and takes over the waits of `other`; `take()` takes what else it
   /// wants in the same critical section.
@@ -75,26 +85,6 @@ private:
   timer_wait_list waits_;
 };
 
-/// A critical section on the waits' home, whichever that is.
-class timer_waits::section : public detail::section {
-public:
-  explicit section(const timer_waits& object) noexcept
-    : detail::section(lock(object), std::adopt_lock)
-  {}
-
-private:
-  static home& lock(const timer_waits& object) noexcept
-  {
-    for (;;) {
-      home* const h = object.home_.load(std::memory_order_acquire);
-      h->lock();
-      // Acquires again: the object may have been away, and back, with its waits changed there.
-      if (h == object.home_.load(std::memory_order_acquire)) return *h;
-      h->unlock();
-    }
-  }
-};
-
 inline bool timer_waits::file(section& s, timer_wait_op& op, tick when)
 {
   if (!s.at().core().file(s, op, when)) return false;
@@ -110,7 +100,7 @@ void timer_waits::assign(timer_waits& other, Take take) noexcept
   // Still counted while other threads may be looking at it.
   const intrusive_ptr<wheel_core> left(&core(), false);
   intrusive_ptr_add_ref(&other.core());
-  const section s(other);
+  const section s = other.enter();
   take_over(other, s);
   take();
 }

@@ -194,7 +194,8 @@ public:
 
 protected:
   timer_wait_op(end_fn f, parts has) noexcept
-    : wait_op(f, {.timer = true, .lazy = has.lazy, .foreign = has.foreign})
+    : wait_op(f, {.timer = true, .lazy = has.lazy, .foreign = has.foreign}),
+      list_link{}
   {}
 
 private:

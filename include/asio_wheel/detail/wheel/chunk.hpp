@@ -19,7 +19,7 @@ namespace asio_wheel::detail {
 /// link it into a list.
 class wheel_entry {
 public:
-  wheel_entry() noexcept : at_{} {}
+  wheel_entry() = default;  // what is not filed yet has no place, nor does it ask for one
   wheel_entry(const wheel_entry&) = delete;
   wheel_entry& operator=(const wheel_entry&) = delete;
 
@@ -81,9 +81,33 @@ struct chunk_queue {
   std::size_t length = 0;
 
   [[nodiscard]] bool empty() const noexcept { return head == nullptr; }
-  void push_back(chunk& c) noexcept;
-  void unlink(chunk& c) noexcept;
-  void splice_back(chunk_queue& other) noexcept;
+
+  void push_back(chunk& c) noexcept
+  {
+    c.prev = tail;
+    c.next = nullptr;
+    (tail ? tail->next : head) = &c;
+    tail = &c;
+    ++length;
+  }
+
+  void unlink(chunk& c) noexcept
+  {
+    (c.prev ? c.prev->next : head) = c.next;
+    (c.next ? c.next->prev : tail) = c.prev;
+    --length;
+  }
+
+  /// Takes over all chunks of `other`.
+  void splice_back(chunk_queue& other) noexcept
+  {
+    if (other.empty()) return;
+    other.head->prev = tail;
+    (tail ? tail->next : head) = other.head;
+    tail = other.tail;
+    length += other.length;
+    other = {};
+  }
 };
 
 /// Where chunks come from and go back to, last in, first out.
