@@ -24,6 +24,23 @@ public:
            "Call make_wheel() before all of these, or use_wheel() for the wheel that is there.";
   }
 };
+
+/// use_wheel() if the thread does not remember the wheel. Out of line, so that the rest is inline.
+template <class Executor>
+[[gnu::noinline, gnu::cold]] wheel_timer_service& find_wheel(asio::execution_context& context,
+                                                             const Executor& ex)
+{
+  while (!asio::has_service<wheel_timer_service>(context)) {
+    try {
+      asio::make_service<wheel_timer_service>(context, innermost_executor(ex));
+    } catch (const asio::service_already_exists&) {
+      // Another thread was faster.
+    }
+  }
+  auto& wheel = asio::use_service<wheel_timer_service>(context);
+  remember_wheel(context, wheel);
+  return wheel;
+}
 }  // namespace detail
 
 /// An io_context, a thread_pool or the like.
@@ -59,17 +76,8 @@ template <class Executor>
 wheel_timer_service& use_wheel(const Executor& ex)
 {
   asio::execution_context& context = asio::query(ex, asio::execution::context);
-  if (wheel_timer_service* const wheel = detail::recent_wheel(context)) return *wheel;
-  while (!asio::has_service<wheel_timer_service>(context)) {
-    try {
-      asio::make_service<wheel_timer_service>(context, detail::innermost_executor(ex));
-    } catch (const asio::service_already_exists&) {
-      // Another thread was faster.
-    }
-  }
-  auto& wheel = asio::use_service<wheel_timer_service>(context);
-  detail::remember_wheel(context, wheel);
-  return wheel;
+  wheel_timer_service* const wheel = detail::recent_wheel(context);
+  return wheel ? *wheel : detail::find_wheel(context, ex);
 }
 
 /// The wheel of a context; made with the default options if there is none.

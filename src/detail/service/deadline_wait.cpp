@@ -16,15 +16,6 @@ void fail_without_wheel()
     "cancel_after(5s, bind_executor(ex, token))");
 }
 
-deadline_wait::deadline_wait(end_fn f, const deadline_filing& where, terms t, bool foreign) noexcept
-  : guarded_wait(f, foreign),
-    home_(&where.core.local()),
-    type_(t.type),
-    report_(t.report)
-{
-  holders_ = 1;  // the function that initiates the operation
-}
-
 /// For an operation that has ended while it was initiated. Whether the state is now the caller's.
 bool deadline_wait::end_first() noexcept
 {
@@ -49,15 +40,15 @@ bool deadline_wait::start_first() noexcept
   return true;
 }
 
-bool deadline_wait::start(const deadline_filing& where) noexcept
+bool deadline_wait::start(tick when) noexcept
 {
-  const tick when = where.when;
-  wheel_core& c = where.core;
+  home& h = *home_;
+  wheel_core& c = h.core();
   {
-    section s(*home_);
+    section s(h);
     if (has_ended()) return !end_first();
     static_cast<void>(let_go());
-    if (when == never || home_->is_closed()) {
+    if (when == never || h.is_closed()) {
       c.keep_for(*this);
       return true;
     }
@@ -73,45 +64,67 @@ bool deadline_wait::start(const deadline_filing& where) noexcept
   return true;
 }
 
-bool deadline_wait::leave(operation_end how, driver_notice& later) noexcept
+deadline_wait::departure deadline_wait::leave(operation_end how) noexcept
 {
   home& h = *home_;
-  bool alone = false;
-  // Outside of the wheel's context, that may go as soon as the lock is released.
-  intrusive_ptr<wheel_core> to_tell;
-  {
-    std::unique_lock lock(h);
-    while (sending_) {
-      // Another thread is about to post to the handler's executor, which may go with the operation.
-      lock.unlock();
-      std::this_thread::yield();
-      lock.lock();
-    }
-    if (h.drop_deadline(*this)) {
-      core().count_ended(1);
-      if (h.has_unneeded()) {
-        // A context that is gone can not be asked.
-        if (!h.is_closed() && core().native().running_in_this_thread())
-          later.set(h);
-        else
-          to_tell = &core();
-      }
-    }
-    if (flight_) take_off(*flight_);
-    if (guard_) {
-      guard_->set_ended();
-      later.set(*guard_);
-    }
-    alone = holders_ == 0;
-    if (alone) {
-      shard::cut_link(*this);
-    } else {
-      core().keep_for(*this);
-      end_ = how;
-    }
+  h.lock();
+  bool is_last = true;
+  if (shard::is_filed(*this) && holders_ == 0) [[likely]] {
+    if (h.drop_deadline(*this)) h.core().count_ended(1);
+    shard::cut_link(*this);
+  } else {
+    is_last = leave_unfiled(how);
   }
-  if (to_tell) wheel_core::tell_driver(h);
-  return alone;
+  home* to_ask = nullptr;
+  if (h.has_unneeded()) {
+    // Outside of the wheel's context, that may go as soon as the lock is released. A context that
+    // is gone can not be asked.
+    if (h.is_closed() || !h.core().native().running_in_this_thread()) {
+      tell_from_outside(h);
+      return {is_last};
+    }
+    to_ask = &h;
+  }
+  h.unlock();
+  return {is_last, to_ask};
+}
+
+/// leave() of one that is not in the wheel, or has a holder. Requires the lock, which may be
+/// released meanwhile. Whether the state is the caller's.
+bool deadline_wait::leave_unfiled(operation_end how) noexcept
+{
+  home& h = *home_;
+  while (sending_) {
+    // Another thread is about to post to the handler's executor, which may go with the operation.
+    h.unlock();
+    std::this_thread::yield();
+    h.lock();
+  }
+  if (h.drop_deadline(*this)) h.core().count_ended(1);
+  if (flight_) take_off(*flight_);
+  if (guard_) guard_->set_ended();
+  if (holders_ == 0) {
+    shard::cut_link(*this);
+    return true;
+  }
+  h.core().keep_for(*this);
+  end_ = how;
+  return false;
+}
+
+/// Tells the driver in a thread that the context does not run. Releases the lock.
+void deadline_wait::tell_from_outside(home& h) noexcept
+{
+  const intrusive_ptr<wheel_core> kept(&h.core());
+  h.unlock();
+  wheel_core::tell_driver(h);
+}
+
+bool deadline_wait::leave_and_tell(operation_end how) noexcept
+{
+  const departure d = leave(how);
+  ask(d.to_ask);
+  return d.is_last;
 }
 
 deadline_wait* deadline_wait::hold(slot_link& link, asio::cancellation_type_t type) noexcept

@@ -166,18 +166,25 @@ std::size_t shard::cancel_all() noexcept
   return static_cast<std::size_t>(n);
 }
 
-/// Takes a filed wait out of the wheel.
-void shard::erase(wait_op& op) noexcept
+/// Takes a filed wait out of the wheel. Whether it was pending.
+bool shard::erase(wait_op& op) noexcept
 {
-  if (is_all_cancelled(op)) return wheel_.erase_drained(op);
-  if (wheel_.is_due(op)) return wheel_.erase_due(op);
+  if (is_all_cancelled(op)) {
+    wheel_.erase_drained(op);
+    return false;
+  }
+  if (wheel_.is_due(op)) {
+    wheel_.erase_due(op);
+    return true;
+  }
   const tick unneeded = wheel_.erase(op);
-  if (unneeded == no_tick) return;
+  if (unneeded == no_tick) return true;
   unneeded_.store(std::min(unneeded_.load(std::memory_order_relaxed), unneeded),
                   std::memory_order_relaxed);
   // Before the driver is told: a thread that sets its timer meanwhile finds that it does not know.
   if (next_.load(std::memory_order_relaxed) != unknown)
     next_.store(unknown, std::memory_order_seq_cst);
+  return true;
 }
 
 // expire
@@ -340,9 +347,11 @@ bool shard::drop(wait_op& op) noexcept
 bool shard::drop_deadline(wait_op& op) noexcept
 {
   switch (state_of(op)) {
-    case wait_state::none: return false;
-    case wait_state::filed: erase(op); break;
-    case wait_state::sent: break;
+    case wait_state::filed:
+      if (!erase(op)) break;
+      set_state(op, wait_state::none);
+      ++met_;
+      return true;
     case wait_state::guarded:  // which nobody has counted
       wait_list::erase(op);
       set_state(op, wait_state::none);
@@ -351,6 +360,9 @@ bool shard::drop_deadline(wait_op& op) noexcept
     case wait_state::cancelled:
     case wait_state::rejected:
       if (wait_op::link_of(op).next) wait_list::erase(op);
+      break;
+    case wait_state::none:
+    case wait_state::sent: break;
   }
   return end_uncalled(op, met_);
 }

@@ -28,25 +28,17 @@ class operation : public deadline_wait {
 public:
   operation(context_with_wheel& c, duration delay,
             deadline_report report = deadline_report::timed_out)
-    : operation({core_of(c.wheel), core_of(c.wheel).clock().tick_for(delay)}, report)
+    : operation({core_of(c.wheel).local(), core_of(c.wheel).clock().tick_for(delay)}, report)
   {}
   ~operation() { static_cast<void>(take_core()); }
 
-  [[nodiscard]] bool start() { return deadline_wait::start(filing_); }
-  [[nodiscard]] bool end()
-  {
-    driver_notice later;
-    return end(later);
-  }
-  [[nodiscard]] bool end(driver_notice& later)
-  {
-    return deadline_wait::leave(operation_end::none, later);
-  }
-  [[nodiscard]] bool leave()
-  {
-    driver_notice later;
-    return deadline_wait::leave(operation_end::completed, later);
-  }
+  using deadline_wait::ask;
+  using deadline_wait::departure;
+
+  [[nodiscard]] bool start() { return deadline_wait::start(when_); }
+  [[nodiscard]] bool end() { return leave_and_tell(operation_end::none); }
+  [[nodiscard]] departure end_before_handler() { return deadline_wait::leave(operation_end::none); }
+  [[nodiscard]] bool leave() { return leave_and_tell(operation_end::completed); }
   using deadline_wait::begin_firing;
   using deadline_wait::tie;
   using deadline_wait::verdict;
@@ -57,11 +49,11 @@ private:
   operation(const deadline_filing& filing, deadline_report report)
     : deadline_wait([](wait_op& op, home&, wait_outcome o,
                        time_point) { static_cast<operation&>(op).outcome = o; },
-                    filing, {asio::cancellation_type::terminal, report}, false),
-      filing_(filing)
+                    filing, asio::cancellation_type::terminal, report, false),
+      when_(filing.when)
   {}
 
-  deadline_filing filing_;
+  tick when_;
 };
 
 struct open_link : slot_link {
@@ -251,9 +243,10 @@ BOOST_AUTO_TEST_CASE(costs_no_pass_if_the_next_follows_in_its_handler)
       operation third(c, 1h);
       BOOST_TEST(third.start());
       BOOST_TEST(first.end());
-      driver_notice later;
-      BOOST_TEST(third.end(later));
+      const operation::departure left = third.end_before_handler();
+      BOOST_TEST(left.is_last);
       BOOST_TEST(second.start());
+      operation::ask(left.to_ask);
     }
     BOOST_TEST(c.context.poll() == 0U);
     BOOST_TEST(second.end());

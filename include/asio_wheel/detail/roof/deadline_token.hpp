@@ -175,8 +175,17 @@ private:
     if constexpr (std::is_same_v<Limit, guarded_by>) {
       return guard_filing{by};
     } else {
-      wheel_core& c = detail::core_of(wheel_for(by, handler));
-      return deadline_filing{c, c.clock().tick_for(by.when)};
+      wheel_timer_service* wheel = by.wheel;
+      if (!wheel) {
+        if constexpr (has_executor<Initiation>)
+          wheel = &use_wheel(this->initiation.get_executor());
+        else if constexpr (has_own_executor<Handler>)
+          wheel = &use_wheel(asio::get_associated_executor(handler, no_executor{}));
+        else
+          fail_without_wheel();
+      }
+      wheel_core& c = detail::core_of(*wheel);
+      return deadline_filing{c.local(), c.clock().tick_for(by.when)};
     }
   }
 
@@ -188,24 +197,11 @@ private:
     if constexpr (has_own_executor<Handler>)
       return no_executor{};
     else if constexpr (has_executor<Initiation>)
-      return this->get_executor();
+      return this->initiation.get_executor();
     else if constexpr (wraps_executor<Handler>)
       return where.executor();
     else
       return no_executor{};
-  }
-
-  template <class Handler>
-  [[nodiscard]] wheel_timer_service& wheel_for(const Limit& by,
-                                               [[maybe_unused]] const Handler& handler) const
-  {
-    if (by.wheel) return *by.wheel;
-    if constexpr (has_executor<Initiation>)
-      return use_wheel(this->get_executor());
-    else if constexpr (has_own_executor<Handler>)
-      return use_wheel(asio::get_associated_executor(handler, no_executor{}));
-    else
-      fail_without_wheel();
   }
 };
 

@@ -23,14 +23,13 @@ class limited_operation final : public deadline_wait {
 public:
   using handler_type = Handler;
 
-  /// Takes over the handler. Throws what its allocator and its move throw.
+  /// Takes over the handler. Throws what its allocator, its move and its slot throw.
   template <class H>
   static limited_operation& make(H&& handler, const Fallback& fallback, Where& where,
                                  asio::cancellation_type_t type, deadline_report report)
   {
     auto* const op =
-      make_op<limited_operation>(std::forward<H>(handler), fallback, where, terms{type, report})
-        .release();
+      make_op<limited_operation>(std::forward<H>(handler), fallback, where, type, report).release();
     if constexpr (has_slot<Handler>) op->listen();
     // The state takes over the count of the guard.
     if constexpr (is_guarded) static_cast<void>(where.by.guard.release());
@@ -39,8 +38,9 @@ public:
 
   /// For make().
   template <class H>
-  limited_operation(H&& handler, const Fallback& fallback, Where& where, terms t)
-    : deadline_wait(&limited_operation::do_end, where, t, !runs_anywhere),
+  limited_operation(H&& handler, const Fallback& fallback, const Where& where,
+                    asio::cancellation_type_t type, deadline_report report)
+    : deadline_wait(&limited_operation::do_end, where, type, report, !runs_anywhere),
       handler_(std::forward<H>(handler)),
       fallback_(fallback)
   {}
@@ -56,7 +56,12 @@ public:
 
     ~initiation()
     {
-      if (!op.start(where)) op.finish_elsewhere();
+      bool goes_on;
+      if constexpr (is_guarded)
+        goes_on = op.start_guarded();
+      else
+        goes_on = op.start(where.when);
+      if (!goes_on) op.finish_elsewhere();
     }
   };
 
@@ -64,22 +69,21 @@ public:
   template <class... Args>
   void complete(Args&&... args)
   {
-    if constexpr (is_guarded) {
-      operation_guard* const guard = end_guarded(has_slot<Handler>);
-      if (!guard) [[unlikely]]
-        return complete_not_guarded(std::forward<Args>(args)...);
-      const driver_notice later(*guard);
-      pass_on(std::forward<Args>(args)...);
-    } else {
-      complete_filed(std::forward<Args>(args)...);
-    }
+    departure left;
+    if (!is_guarded || !end_guarded(has_slot<Handler>)) left = leave(operation_end::none);
+    const epilogue later{guard_, left.to_ask};
+    if (!left.is_last) [[unlikely]]
+      return leave_result_behind(std::forward<Args>(args)...);
+    if (keeps_core_) [[unlikely]]  // if not, there is no verdict
+      return judge(std::forward<Args>(args)...);
+    take_handler(this, handler_)(std::forward<Args>(args)...);
   }
 
   /// The operation was destroyed.
   [[gnu::noinline, gnu::cold]] void abandon() noexcept
   {
-    driver_notice later;
-    if (leave(operation_end::abandoned, later)) destroy();
+    const epilogue later{guard_, nullptr};
+    if (leave_and_tell(operation_end::abandoned)) destroy();
   }
 
 private:
@@ -89,6 +93,20 @@ private:
   static constexpr bool is_guarded = std::is_same_v<Where, guard_filing>;
   using executor_type = asio::associated_executor_t<Handler, Fallback>;
   static constexpr bool runs_anywhere = std::is_same_v<executor_type, no_executor>;
+
+  /// What is done behind the handler of an operation that has ended.
+  struct epilogue {
+    operation_guard* guard;  ///< with its count
+    home* to_ask;
+
+    [[gnu::always_inline]] ~epilogue()
+    {
+      if constexpr (is_guarded)
+        operation_guard::rest(guard);
+      else
+        ask(to_ask);
+    }
+  };
 
   /// What an operation that has completed leaves behind for the last holder.
   struct left_behind {
@@ -206,31 +224,7 @@ private:
 
   // The end, for who has the state to himself.
 
-  template <class... Args>
-  void complete_filed(Args&&... args)
-  {
-    driver_notice later;
-    if (!leave(operation_end::none, later))
-      return leave_result_behind(later, std::forward<Args>(args)...);
-    pass_on(std::forward<Args>(args)...);
-  }
-
-  /// For one whose guard has let it go, or that has a holder.
-  template <class... Args>
-  [[gnu::noinline, gnu::cold]] void complete_not_guarded(Args&&... args)
-  {
-    complete_filed(std::forward<Args>(args)...);
-  }
-
-  template <class... Args>
-  void pass_on(Args&&... args)
-  {
-    if (keeps_core_) [[unlikely]]  // if not, there is no verdict
-      return judge(std::forward<Args>(args)...);
-    take_handler(this, handler_)(std::forward<Args>(args)...);
-  }
-
-  /// pass_on() if there may be a verdict.
+  /// Calls the handler if there may be a verdict.
   template <class... Args>
   [[gnu::noinline, gnu::cold]] void judge(Args&&... args)
   {
@@ -240,17 +234,17 @@ private:
 
   /// The operation has completed while there is a holder.
   template <class... Args>
-  [[gnu::noinline, gnu::cold]] void leave_result_behind(driver_notice& later, Args&&... args)
+  [[gnu::noinline, gnu::cold]] void leave_result_behind(Args&&... args)
   {
     try {
       left_behind left(executor());
       left.result.store(std::forward<Args>(args)...);
       std::construct_at(&left_, std::move(left));
     } catch (...) {
-      if (leave(operation_end::abandoned, later)) destroy();
+      if (leave_and_tell(operation_end::abandoned)) destroy();
       throw;
     }
-    if (leave(operation_end::completed, later)) deliver();
+    if (leave_and_tell(operation_end::completed)) deliver();
   }
 
   void finish()

@@ -35,10 +35,13 @@ enum class operation_end : std::uint8_t {
 
 /// Where the deadline of an operation is filed once that has been initiated.
 struct deadline_filing {
-  wheel_core& core;
+  home& at;
   tick when;
 
-  [[nodiscard]] const asio::any_io_executor& executor() const noexcept { return core.executor(); }
+  [[nodiscard]] const asio::any_io_executor& executor() const noexcept
+  {
+    return at.core().executor();
+  }
 };
 
 /// The same for one that is guarded.
@@ -49,31 +52,6 @@ struct guard_filing {
   {
     return by.guard->core().executor();
   }
-};
-
-/// Tells the driver, when it goes, that there may be nothing to wake up for, or a guard that there
-/// may be nothing to guard: behind the handler of an operation that has ended, for by then the next
-/// operation has often started, and there is.
-class driver_notice {
-public:
-  driver_notice() = default;
-  explicit driver_notice(operation_guard& counted) noexcept : guard_(&counted) {}
-  driver_notice(const driver_notice&) = delete;
-  driver_notice& operator=(const driver_notice&) = delete;
-  [[gnu::always_inline]] ~driver_notice()
-  {
-    if (guard_)
-      operation_guard::rest(guard_);
-    else if (home_ && home_->has_unneeded())
-      wheel_core::tell_driver(*home_);
-  }
-
-  void set(home& h) noexcept { home_ = &h; }
-  void set(operation_guard& counted) noexcept { guard_ = &counted; }
-
-private:
-  home* home_ = nullptr;
-  operation_guard* guard_ = nullptr;
 };
 
 /// Base of the state of an operation with a deadline.
@@ -107,25 +85,30 @@ public:
   [[nodiscard]] bool release() noexcept;
 
 protected:
-  /// What is asked of the deadline when it comes.
-  struct terms {
-    asio::cancellation_type_t type;
-    deadline_report report;
-  };
-
   /// The deadline on its way to the handler's executor.
   class flight;
 
-  deadline_wait(end_fn f, const deadline_filing& where, terms t, bool foreign) noexcept;
-  deadline_wait(end_fn f, const guard_filing& where, terms t, bool) noexcept
+  /// What is left to the caller of leave().
+  struct departure {
+    bool is_last = true;     ///< the state is the caller's
+    home* to_ask = nullptr;  ///< ask() it
+  };
+
+  deadline_wait(end_fn f, const deadline_filing& where, asio::cancellation_type_t type,
+                deadline_report report, bool foreign) noexcept
+    : guarded_wait(f, foreign),
+      home_(&where.at),
+      type_(type),
+      report_(report)
+  {}
+  deadline_wait(end_fn f, const guard_filing& where, asio::cancellation_type_t type,
+                deadline_report report, bool) noexcept
     // As if foreign, to begin where the guard is asked.
     : guarded_wait(f, true, where.by.guard.get(), where.by.until),
       home_(&guard_->at()),
-      type_(t.type),
-      report_(t.report)
-  {
-    holders_ = 1;  // the function that initiates the operation
-  }
+      type_(type),
+      report_(report)
+  {}
   ~deadline_wait() = default;
 
   [[nodiscard]] wheel_core& core() const noexcept { return home_->core(); }
@@ -142,10 +125,10 @@ protected:
   /// state is now the caller's, as with release().
   ///
   /// A deadline that is refused fires at once, as one: so does one there is no memory for.
-  [[nodiscard, gnu::flatten]] bool start(const deadline_filing& where) noexcept;
+  [[nodiscard, gnu::flatten]] bool start(tick when) noexcept;
 
   /// The same for one that is guarded.
-  [[nodiscard, gnu::always_inline]] bool start(const guard_filing&) noexcept
+  [[nodiscard, gnu::always_inline]] bool start_guarded() noexcept
   {
     home& h = *home_;
     h.lock();
@@ -158,27 +141,36 @@ protected:
   }
 
   /// The guarded operation has ended: if the guard has not let go of it, and it has no holder, that
-  /// leaves the state to the caller. Returns the guard then, and its count.
+  /// leaves the state to the caller. Whether it does; otherwise leave() is to be called.
   ///
   /// @param may_be_linked  known when this is compiled
-  [[nodiscard, gnu::always_inline]] operation_guard* end_guarded(bool may_be_linked) noexcept
+  [[nodiscard, gnu::always_inline]] bool end_guarded(bool may_be_linked) noexcept
   {
-    operation_guard* const guard = guard_;
     home& h = *home_;
     h.lock();
     if (!shard::is_guarded(*this) || holders_ != 0) [[unlikely]] {
       h.unlock();
-      return nullptr;
+      return false;
     }
-    guard->erase(*this);
+    guard_->erase(*this);
     if (may_be_linked) shard::cut_link(*this);
     h.unlock();
-    return guard;
+    return true;
   }
 
-  /// The operation has ended: takes the deadline out. Whether that leaves the state to the caller.
-  /// If it does not, the holders are to see to the rest, unless `how` is none.
-  [[nodiscard, gnu::flatten]] bool leave(operation_end how, driver_notice& later) noexcept;
+  /// The operation has ended: takes the deadline out. If that does not leave the state to the
+  /// caller, the holders are to see to the rest, unless `how` is none.
+  [[nodiscard, gnu::flatten]] departure leave(operation_end how) noexcept;
+
+  /// Tells the driver if there is nothing to wake up for: behind the handler of the operation, for
+  /// by then the next one has often started, and there is. Null: does nothing.
+  static void ask(home* h) noexcept
+  {
+    if (h && h->has_unneeded()) wheel_core::tell_driver(*h);
+  }
+
+  /// leave() and ask(), where no handler is to be called. Whether the state is the caller's.
+  [[nodiscard]] bool leave_and_tell(operation_end how) noexcept;
 
   [[nodiscard]] operation_end end() const noexcept { return end_; }
 
@@ -210,6 +202,8 @@ private:
   [[nodiscard]] bool has_ended() const noexcept { return end_ != operation_end::none; }
   [[nodiscard]] bool end_first() noexcept;
   [[nodiscard, gnu::cold]] bool start_first() noexcept;
+  [[nodiscard, gnu::noinline, gnu::cold]] bool leave_unfiled(operation_end how) noexcept;
+  [[gnu::noinline, gnu::cold]] static void tell_from_outside(home& h) noexcept;
 
   [[nodiscard]] wait_outcome begin(time_point taken_up, tick& renewed) noexcept;
   void take_off(flight& f) noexcept;

@@ -36,15 +36,14 @@ struct guarded_by {
 /// The deadline of an operation as a guard sees it.
 class guarded_wait : public linked<wait_op> {
 protected:
-  guarded_wait(end_fn f, bool foreign, operation_guard* g = nullptr,
-               time_point until = guarded_by::latest) noexcept
+  guarded_wait(end_fn f, bool foreign, operation_guard* g = nullptr, time_point until = {}) noexcept
     : linked(f, {.foreign = foreign, .shared = true}),
       guard_(g),
       until_(until)
   {}
 
   operation_guard* const guard_;  ///< counted until the operation ends; null if none
-  const time_point until_;
+  const time_point until_;        ///< of no meaning without a guard
 
 private:
   friend class operation_guard;

@@ -70,6 +70,12 @@ public:
   void refuse(wait_op& op) noexcept;
   static void let_go(wait_op& op) noexcept { set_state(op, wait_state::none); }
 
+  /// Whether a wait is in the wheel.
+  [[nodiscard]] static bool is_filed(const wait_op& op) noexcept
+  {
+    return state_of(op) == wait_state::filed;
+  }
+
   [[nodiscard]] static bool is_guarded(const wait_op& op) noexcept
   {
     return state_of(op) == wait_state::guarded;
@@ -266,7 +272,7 @@ private:
   void look_ahead(tick next) noexcept;
   void insert(wait_op& op, tick when);
   void stamp(wait_op& op) noexcept;
-  void erase(wait_op& op) noexcept;
+  bool erase(wait_op& op) noexcept;
   [[gnu::noinline, gnu::flatten]] void carry_out_cancels() noexcept;
   void end_as_cancelled(wait_op& op) noexcept;
   [[nodiscard]] bool renew(lazy_wait_op& op, time_point now, tick& renewed) noexcept;

@@ -137,7 +137,8 @@ protected:
       of_timer_(has.timer),
       lazy_(has.lazy),
       foreign_(has.foreign),
-      shared_(has.shared)
+      shared_(has.shared),
+      holders_(has.shared)  // the function that initiates the operation
   {}
   ~wait_op() = default;
 
@@ -148,8 +149,7 @@ private:
 
   end_fn end_;
 
-  // One word, to the stamp.
-  std::uint64_t seen_ : 2 = 0;  ///< number of the survey that has seen it last (shard::see)
+  // One word, to the stamp. The state is lowest, where a look at it takes no shift.
   std::uint64_t state_ : 3 = 0;
   std::uint64_t of_timer_ : 1;
   std::uint64_t lazy_ : 1;
@@ -167,11 +167,13 @@ protected:
   std::uint64_t linked_ : 1 = 0;  ///< it is linked, and tied to a slot
 
   // Of a deadline_wait.
-  std::uint64_t holders_ : 6 = 0;     ///< threads that use it outside of the lock
+  std::uint64_t holders_ : 6;         ///< threads that use it outside of the lock
   std::uint64_t sending_ : 1 = 0;     ///< one of them is about to send it
   std::uint64_t keeps_core_ : 1 = 0;  ///< a count of the core is its own
 
 private:
+  std::uint64_t seen_ : 2 = 0;  ///< number of the survey that has seen it last (shard::see)
+
   // Orders the starts of one thread across shards (see shard::file). Lasts for 22 years of 100,000
   // starts a second.
   static constexpr unsigned stamp_bits = 46;
