@@ -44,9 +44,10 @@ public:
   /// Removes the first object and returns it; nullptr if there is none.
   [[nodiscard]] Node* pop_front() noexcept
   {
-    Node* const node = front();
-    if (node) erase(*node);
-    return node;
+    if (empty()) return nullptr;
+    Node& node = Node::of_link(*end_.next);
+    erase(node);
+    return &node;
   }
 
   /// Calls `f(node)` for each object. `f` must not remove any.
