@@ -323,7 +323,7 @@ private:
     using initiation =
       detail::initiate_wait<detail::lazy_wait_op, detail::lazy_state, executor_type>;
     try {
-      initiation{*t, &t->map->executor()}([t](error_code ec) { turn(t, ec); });
+      initiation{t.get(), &t->map->executor()}([t](error_code ec) { turn(t, ec); });
     } catch (...) {
       t->map->remove(*t);
       throw;

@@ -177,7 +177,7 @@ private:
 
   using initiation =
     detail::initiate_wait<detail::timer_wait_op, detail::timer_state, executor_type>;
-  [[nodiscard]] initiation initiate() noexcept { return {state_, &executor_}; }
+  [[nodiscard]] initiation initiate() noexcept { return {&state_, &executor_}; }
 
   [[nodiscard]] const asio::any_io_executor& native() const noexcept
   {

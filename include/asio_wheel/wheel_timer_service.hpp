@@ -165,7 +165,7 @@ private:
   friend detail::wheel_core& detail::core_of(const wheel_timer_service&) noexcept;
 
   using initiation = detail::initiate_wait<detail::wait_op, detail::wheel_core, executor_type>;
-  [[nodiscard]] initiation initiate() const noexcept { return {*core_, nullptr}; }
+  [[nodiscard]] initiation initiate() const noexcept { return {core_.get(), nullptr}; }
 
   void shutdown() override;
 

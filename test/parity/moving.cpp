@@ -3,6 +3,7 @@
 #include "support/run.hpp"
 #include "support/timers.hpp"
 
+#include <boost/asio/deferred.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
@@ -164,6 +165,20 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(swaps_timers_with_their_waits, Timer, both_timers)
   BOOST_TEST(of_b.pending());
   BOOST_TEST(a.cancel() == 1U);
   support::run_to_end(context);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(deferred_wait_can_be_replaced_by_another, Timer, both_timers)
+{
+  asio::io_context context;
+  Timer first(context, 1h), second(context, 1h);
+  auto wait = first.async_wait(asio::deferred);
+  wait = second.async_wait(asio::deferred);
+  outcome of_wait;
+  std::move(wait)(of_wait.recorder());
+  BOOST_TEST(first.cancel() == 0U);
+  BOOST_TEST(second.cancel() == 1U);
+  support::run_to_end(context);
+  BOOST_TEST(of_wait.aborted());
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(lets_timers_live_in_a_growing_vector, Timer, both_timers)

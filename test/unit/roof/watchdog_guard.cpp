@@ -84,6 +84,17 @@ BOOST_AUTO_TEST_CASE(ends_any_number_of_operations_and_a_touch_puts_all_of_them_
   for (const auto& r : results) BOOST_TEST(r.failed(asio::error::timed_out));
 }
 
+BOOST_AUTO_TEST_CASE(of_a_deferred_operation_can_be_replaced_by_another)
+{
+  guarded_operations c;
+  wheel_watchdog shorter{c.wheel, 50ms};
+  auto guarded = c.operation.async_run(c.dog.guard(asio::deferred));
+  guarded = c.operation.async_run(shorter.guard(asio::deferred));
+  std::move(guarded)(c.result.recorder());
+  c.time.advance(50ms);
+  BOOST_TEST(c.result.failed(asio::error::timed_out));
+}
+
 BOOST_AUTO_TEST_CASE(leaves_the_result_to_an_operation_that_completes_first)
 {
   guarded_operations c;

@@ -114,7 +114,7 @@ protected:
   ~alive_object() = default;
 
   using initiation = initiate_wait<lazy_wait_op, State, Executor>;
-  [[nodiscard]] initiation initiate() noexcept { return {state_, &executor_}; }
+  [[nodiscard]] initiation initiate() noexcept { return {&state_, &executor_}; }
 
   State state_;
   /// @endcond

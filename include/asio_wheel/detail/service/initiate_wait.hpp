@@ -17,7 +17,7 @@ template <class Op, class State, class Executor>
 struct initiate_wait {
   using executor_type = Executor;
 
-  State& state;
+  State* state;  // a pointer, so that a deferred operation can be assigned to
   const timer_executor<Executor>* executor;
 
   [[nodiscard]] executor_type get_executor() const noexcept
@@ -29,7 +29,7 @@ struct initiate_wait {
   void operator()(Handler&& handler, Args... args) const
   {
     std::decay_t<Handler> h(std::forward<Handler>(handler));
-    const auto start = [&](Op& op) { state.start(op, args...); };
+    const auto start = [&, to = state](Op& op) { to->start(op, args...); };
     if (!executor || executor->is_native_to_wheel())
       launch_wait<Op>(h, native(), no_executor{}, start);
     else
@@ -38,7 +38,7 @@ struct initiate_wait {
 
   [[nodiscard]] const asio::any_io_executor& native() const noexcept
   {
-    return state.core().executor();
+    return state->core().executor();
   }
 };
 

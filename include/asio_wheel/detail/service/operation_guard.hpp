@@ -26,7 +26,8 @@ struct guarded_by {
   guarded_by(guard_ptr g, time_point t = latest) noexcept : guard(std::move(g)), until(t) {}
   guarded_by(const guarded_by&) = default;
   guarded_by(guarded_by&&) = default;
-  guarded_by& operator=(const guarded_by&) = delete;
+  guarded_by& operator=(const guarded_by&) = default;
+  guarded_by& operator=(guarded_by&&) = default;
   [[gnu::always_inline]] ~guarded_by() = default;
 
   guard_ptr guard;
