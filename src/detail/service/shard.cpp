@@ -6,7 +6,7 @@
 #include <asio_wheel/detail/service/probe.hpp>
 
 #include <algorithm>
-#include <utility>
+#include <span>
 
 namespace asio_wheel::detail {
 namespace {

@@ -13,6 +13,9 @@ namespace asio_wheel::detail {
 // pool hands it out again, and has no live entry while it is in the pool. So a chunk with a mark
 // and a live entry is where it was, or has left its slot together with the chunks behind it, which
 // are just as good to walk through. Otherwise the walk begins again at the queue's head.
+//
+// The chunk of a vacant slot keeps its mark when the slot is used again before now moves on. All
+// that is in it then was inserted after the walk had begun, and need not be met.
 
 tick timing_wheel::first_tick(unsigned level) noexcept
 {

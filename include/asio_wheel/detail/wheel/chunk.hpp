@@ -19,7 +19,7 @@ namespace asio_wheel::detail {
 /// link it into a list.
 class wheel_entry {
 public:
-  wheel_entry() = default;  // what is not filed yet has no place, nor does it ask for one
+  wheel_entry() = default;  // filing sets the place
   wheel_entry(const wheel_entry&) = delete;
   wheel_entry& operator=(const wheel_entry&) = delete;
 
