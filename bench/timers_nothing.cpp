@@ -6,7 +6,7 @@
 // It knows no time, no order and no other threads, and no wait expires. What is left is the
 // workload, Asio, and the memory of timers and handlers: the floor for anything with Asio's
 // interface.
-#include <asio_wheel/detail/ground/prefetch.hpp>
+#include <asio_wheel/detail/ground/memory.hpp>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/recycling_allocator.hpp>
 #include <boost/version.hpp>

@@ -9,8 +9,7 @@
 #include <asio_wheel/detail/roof/scheduled_task.hpp>
 #include <asio_wheel/detail/roof/tick_after.hpp>
 #include <asio_wheel/detail/service/core.hpp>
-#include <asio_wheel/detail/service/initiate_wait.hpp>
-#include <asio_wheel/detail/service/timer_executor.hpp>
+#include <asio_wheel/detail/service/wait_handler.hpp>
 #include <asio_wheel/wheel_place.hpp>
 
 #include <cstddef>

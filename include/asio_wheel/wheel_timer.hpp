@@ -5,9 +5,8 @@
 
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/roof/default_token.hpp>
-#include <asio_wheel/detail/service/initiate_wait.hpp>
-#include <asio_wheel/detail/service/timer_executor.hpp>
 #include <asio_wheel/detail/service/timer_state.hpp>
+#include <asio_wheel/detail/service/wait_handler.hpp>
 #include <asio_wheel/wheel_place.hpp>
 #include <asio_wheel/wheel_timer_service.hpp>
 

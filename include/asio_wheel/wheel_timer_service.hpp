@@ -7,7 +7,7 @@
 #include <asio_wheel/detail/ground/export.hpp>
 #include <asio_wheel/detail/service/abi.hpp>
 #include <asio_wheel/detail/service/core.hpp>
-#include <asio_wheel/detail/service/initiate_wait.hpp>
+#include <asio_wheel/detail/service/wait_handler.hpp>
 #include <asio_wheel/detail/service/wheel_clock.hpp>
 #include <asio_wheel/pending_handlers.hpp>
 #include <asio_wheel/wheel_errc.hpp>

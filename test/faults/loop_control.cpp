@@ -2,7 +2,7 @@
 //
 // Nothing is lost or early. run_one() and stop() count the functions that the wheel posts, each of
 // which completes up to 64 waits.
-#include <asio_wheel/detail/service/delivery.hpp>
+#include <asio_wheel/detail/service/posting.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <cstddef>

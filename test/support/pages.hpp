@@ -1,8 +1,7 @@
 // Pages for a timing_wheel that is tested by itself.
 #pragma once
 
-#include <asio_wheel/detail/ground/free_blocks.hpp>
-#include <asio_wheel/detail/wheel/page_source.hpp>
+#include <asio_wheel/detail/ground/memory.hpp>
 
 #include <cstddef>
 #include <cstring>

@@ -1,7 +1,7 @@
 // L3 roof: what a touch stores, and the deadline that follows from it.
 #include <asio_wheel/detail/roof/watched_state.hpp>
 
-#include <asio_wheel/detail/ground/prefetch.hpp>
+#include <asio_wheel/detail/ground/memory.hpp>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>

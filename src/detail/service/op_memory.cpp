@@ -1,7 +1,7 @@
 // L2 service: recycled memory for waits, in three tiers: thread, process, system.
 #include <asio_wheel/detail/service/op_memory.hpp>
 
-#include <asio_wheel/detail/ground/spin_lock.hpp>
+#include <asio_wheel/detail/ground/locks.hpp>
 #include <asio_wheel/detail/service/page_supply.hpp>
 
 #include <algorithm>

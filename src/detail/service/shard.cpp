@@ -1,7 +1,7 @@
 // L2 service: the transitions of a wait's life, under its shard's lock.
 #include <asio_wheel/detail/service/shard.hpp>
 
-#include <asio_wheel/detail/ground/prefetch.hpp>
+#include <asio_wheel/detail/ground/memory.hpp>
 #include <asio_wheel/detail/service/page_supply.hpp>
 #include <asio_wheel/detail/service/probe.hpp>
 

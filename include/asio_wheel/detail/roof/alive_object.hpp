@@ -4,8 +4,7 @@
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/roof/deadline_token.hpp>
 #include <asio_wheel/detail/service/deadline_wait.hpp>
-#include <asio_wheel/detail/service/initiate_wait.hpp>
-#include <asio_wheel/detail/service/timer_executor.hpp>
+#include <asio_wheel/detail/service/wait_handler.hpp>
 #include <asio_wheel/detail/service/wait_op.hpp>
 #include <asio_wheel/wheel_place.hpp>
 

@@ -2,15 +2,13 @@
 #pragma once
 
 #include <asio_wheel/detail/ground/export.hpp>
-#include <asio_wheel/detail/ground/gate.hpp>
 #include <asio_wheel/detail/ground/intrusive_ptr.hpp>
-#include <asio_wheel/detail/service/delivery.hpp>
+#include <asio_wheel/detail/ground/locks.hpp>
 #include <asio_wheel/detail/service/driven.hpp>
 #include <asio_wheel/detail/service/driver.hpp>
-#include <asio_wheel/detail/service/due_shards.hpp>
 #include <asio_wheel/detail/service/home.hpp>
-#include <asio_wheel/detail/service/native_executor.hpp>
 #include <asio_wheel/detail/service/page_supply.hpp>
+#include <asio_wheel/detail/service/posting.hpp>
 #include <asio_wheel/detail/service/pressure.hpp>
 #include <asio_wheel/detail/service/shard.hpp>
 #include <asio_wheel/detail/service/wheel_clock.hpp>

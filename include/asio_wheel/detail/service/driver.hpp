@@ -2,12 +2,10 @@
 #pragma once
 
 #include <asio_wheel/asio.hpp>
-#include <asio_wheel/detail/ground/gate.hpp>
-#include <asio_wheel/detail/ground/spin_lock.hpp>
+#include <asio_wheel/detail/ground/locks.hpp>
 #include <asio_wheel/detail/ground/tick.hpp>
 #include <asio_wheel/detail/service/driven.hpp>
-#include <asio_wheel/detail/service/inner_executor.hpp>
-#include <asio_wheel/detail/service/task_memory.hpp>
+#include <asio_wheel/detail/service/posting.hpp>
 #include <asio_wheel/detail/service/wheel_clock.hpp>
 
 #include <atomic>

@@ -4,7 +4,7 @@
 #include <asio_wheel/detail/ground/export.hpp>
 #include <asio_wheel/detail/ground/intrusive_ptr.hpp>
 #include <asio_wheel/detail/service/operation_guard.hpp>
-#include <asio_wheel/detail/service/timer_waits.hpp>
+#include <asio_wheel/detail/service/timer_state.hpp>
 #include <asio_wheel/detail/service/wait_op.hpp>
 
 #include <atomic>

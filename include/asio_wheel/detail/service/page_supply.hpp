@@ -1,9 +1,8 @@
 // L2 service: the memory of the process's waits and wheels, in pages.
 #pragma once
 
-#include <asio_wheel/detail/ground/free_blocks.hpp>
-#include <asio_wheel/detail/ground/spin_lock.hpp>
-#include <asio_wheel/detail/wheel/page_source.hpp>
+#include <asio_wheel/detail/ground/locks.hpp>
+#include <asio_wheel/detail/ground/memory.hpp>
 
 #include <cstddef>
 #include <list>

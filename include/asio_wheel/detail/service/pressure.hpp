@@ -2,9 +2,9 @@
 #pragma once
 
 #include <asio_wheel/detail/ground/export.hpp>
-#include <asio_wheel/detail/ground/free_blocks.hpp>
 #include <asio_wheel/detail/ground/intrusive_list.hpp>
-#include <asio_wheel/detail/ground/spin_lock.hpp>
+#include <asio_wheel/detail/ground/locks.hpp>
+#include <asio_wheel/detail/ground/memory.hpp>
 #include <asio_wheel/detail/service/page_supply.hpp>
 #include <asio_wheel/detail/service/wait_op.hpp>
 #include <asio_wheel/detail/service/wheel_clock.hpp>

@@ -1,15 +1,110 @@
-// L2 service: the expiry of one timer and the waits that are pending on it.
+// L2 service: the waits that are pending on one object, and the expiry of a timer.
 #pragma once
 
 #include <asio_wheel/detail/ground/export.hpp>
-#include <asio_wheel/detail/service/timer_waits.hpp>
+#include <asio_wheel/detail/service/core.hpp>
 #include <asio_wheel/detail/service/wait_op.hpp>
 #include <asio_wheel/detail/service/wheel_clock.hpp>
 
 #include <atomic>
 #include <cstddef>
+#include <mutex>
 
 namespace asio_wheel::detail {
+
+/// What timers, watchdogs and tasks have in common: waits that are cancelled together.
+///
+/// All waits of one object have the same home, which guards everything here. It is the home of a
+/// thread that is about to start the first of them: while there are none, it may take the object
+/// over from another one's.
+///
+/// Thread-safe, but for construction, destruction and moves of the object itself.
+class ASIO_WHEEL_EXPORT timer_waits {
+public:
+  timer_waits(const timer_waits&) = delete;
+  timer_waits& operator=(const timer_waits&) = delete;
+
+  /// The core of the wheel; the object counts as one of its owners.
+  [[nodiscard]] wheel_core& core() const noexcept
+  {
+    return home_.load(std::memory_order_acquire)->core();
+  }
+
+  /// Cancels what is pending. Returns how many that were.
+  std::size_t cancel() noexcept;
+
+protected:
+  explicit timer_waits(wheel_core& c) noexcept;
+  ~timer_waits();
+
+  /// A critical section on the waits' home, whichever that is.
+  [[nodiscard]] section enter() const noexcept
+  {
+    for (;;) {
+      home* const h = home_.load(std::memory_order_acquire);
+      h->lock();
+      // Acquires again: the object may have been away, and back, with its waits changed there.
+      if (h == home_.load(std::memory_order_acquire)) return {*h, std::adopt_lock};
+      h->unlock();
+    }
+  }
+
+  /// Cancels what is pending, and takes over the waits of `other`; `take()` takes what else it
+  /// wants in the same critical section.
+  template <class Take>
+  void assign(timer_waits& other, Take take) noexcept;
+
+  /// Files a wait, as wheel_core::file() does, and lists it. The core is to be woken for it
+  /// afterwards; then the object may be gone, but not the core.
+  [[nodiscard]] inline bool file(section& s, timer_wait_op& op, tick when);
+
+  /// Cancels what is pending, in a section; `here` is the home of this thread.
+  std::size_t cancel(section& s, const home& here) noexcept;
+
+  /// The waits, for a section.
+  [[nodiscard]] timer_wait_list& waits() noexcept { return waits_; }
+
+  /// Whether the waits are at home there.
+  [[nodiscard]] bool is_at(const home& h) const noexcept
+  {
+    return home_.load(std::memory_order_relaxed) == &h;
+  }
+
+  /// Takes the object, which has no waits, to another home. Requires a section.
+  void go_to(home& h) noexcept
+  {
+    if (!is_at(h)) home_.store(&h, std::memory_order_release);
+  }
+
+  /// Takes it to the home of this thread, unless it has waits.
+  void go_here() noexcept;
+
+private:
+  void take_over(timer_waits& other, const section& s) noexcept;
+
+  std::atomic<home*> home_;  ///< of a core that is counted
+  timer_wait_list waits_;
+};
+
+inline bool timer_waits::file(section& s, timer_wait_op& op, tick when)
+{
+  if (!s.at().core().file(s, op, when)) return false;
+  waits_.push_back(op);
+  return true;
+}
+
+template <class Take>
+void timer_waits::assign(timer_waits& other, Take take) noexcept
+{
+  if (this == &other) return;
+  cancel();
+  // Still counted while other threads may be looking at it.
+  const intrusive_ptr<wheel_core> left(&core(), false);
+  intrusive_ptr_add_ref(&other.core());
+  const section s = other.enter();
+  take_over(other, s);
+  take();
+}
 
 /// What a `basic_wheel_timer` is, but for its executor: waits that have the same expiry.
 ///

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <asio_wheel/asio.hpp>
+#include <asio_wheel/detail/ground/intrusive_ptr.hpp>
 #include <asio_wheel/detail/service/cancel_link.hpp>
 #include <asio_wheel/detail/service/core.hpp>
 #include <asio_wheel/detail/service/op_memory.hpp>
@@ -221,5 +222,82 @@ void launch_wait(Handler& handler, const asio::any_io_executor& native, const Fa
       launch(fallback);
   }
 }
+
+/// An executor and whether it is the wheel's own, so that nothing need be dispatched to get there.
+template <class Executor>
+class timer_executor {
+public:
+  timer_executor(const Executor& ex, const asio::any_io_executor& native)
+    : executor_(ex),
+      is_native_(is_native(ex, native))
+  {}
+
+  [[nodiscard]] bool is_native_to_wheel() const noexcept { return is_native_; }
+  [[nodiscard]] const Executor& get(const asio::any_io_executor&) const noexcept
+  {
+    return executor_;
+  }
+
+private:
+  Executor executor_;
+  bool is_native_;
+};
+
+/// An any_io_executor is half of what a steady_timer consists of. Nearly always it is the wheel's
+/// own, and need not be kept; otherwise it is shared by the timers that are moved from one another.
+template <>
+class timer_executor<asio::any_io_executor> {
+public:
+  timer_executor(const asio::any_io_executor& ex, const asio::any_io_executor& native)
+    : own_(ex == native ? nullptr : new shared(ex))
+  {}
+
+  [[nodiscard]] bool is_native_to_wheel() const noexcept { return !own_; }
+  [[nodiscard]] const asio::any_io_executor& get(const asio::any_io_executor& native) const noexcept
+  {
+    return own_ ? own_->executor : native;
+  }
+
+private:
+  struct shared : intrusive_ref_counter<shared>, recycled<shared> {
+    explicit shared(const asio::any_io_executor& ex) : executor(ex) {}
+
+    asio::any_io_executor executor;
+  };
+
+  intrusive_ptr<shared> own_;
+};
+
+/// The initiation of a wait, for asio::async_initiate: makes an `Op` of the handler and passes it
+/// to `state.start(op, arguments...)`. A handler without an executor of its own is called through
+/// `executor`, or the wheel's if that is null.
+template <class Op, class State, class Executor>
+struct initiate_wait {
+  using executor_type = Executor;
+
+  State* state;  // a pointer, so that a deferred operation can be assigned to
+  const timer_executor<Executor>* executor;
+
+  [[nodiscard]] executor_type get_executor() const noexcept
+  {
+    return executor ? executor->get(native()) : native();
+  }
+
+  template <class Handler, class... Args>
+  void operator()(Handler&& handler, Args... args) const
+  {
+    std::decay_t<Handler> h(std::forward<Handler>(handler));
+    const auto start = [&, to = state](Op& op) { to->start(op, args...); };
+    if (!executor || executor->is_native_to_wheel())
+      launch_wait<Op>(h, native(), no_executor{}, start);
+    else
+      launch_wait<Op>(h, native(), executor->get(native()), start);
+  }
+
+  [[nodiscard]] const asio::any_io_executor& native() const noexcept
+  {
+    return state->core().executor();
+  }
+};
 
 }  // namespace asio_wheel::detail

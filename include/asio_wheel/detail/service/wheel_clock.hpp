@@ -1,7 +1,6 @@
 // L2 service: reads the time, and is the only place that converts it to ticks and back.
 #pragma once
 
-#include <asio_wheel/detail/ground/divider.hpp>
 #include <asio_wheel/detail/ground/export.hpp>
 #include <asio_wheel/detail/ground/tick.hpp>
 #include <asio_wheel/wheel_options.hpp>

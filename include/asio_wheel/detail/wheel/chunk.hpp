@@ -1,10 +1,9 @@
 // L1 wheel: how a slot remembers its entries: a queue of chunks of pointers.
 #pragma once
 
-#include <asio_wheel/detail/ground/free_blocks.hpp>
 #include <asio_wheel/detail/ground/intrusive_list.hpp>
+#include <asio_wheel/detail/ground/memory.hpp>
 #include <asio_wheel/detail/ground/tick.hpp>
-#include <asio_wheel/detail/wheel/page_source.hpp>
 
 #include <cstddef>
 #include <cstdint>

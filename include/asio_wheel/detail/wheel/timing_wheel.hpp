@@ -1,8 +1,8 @@
 // L1 wheel: the hashed, hierarchical timing wheel. It knows ticks and entries, and calls nobody.
 #pragma once
 
+#include <asio_wheel/detail/ground/memory.hpp>
 #include <asio_wheel/detail/ground/tick.hpp>
-#include <asio_wheel/detail/ground/zeroes.hpp>
 #include <asio_wheel/detail/wheel/chunk.hpp>
 
 #include <array>

@@ -1,5 +1,5 @@
 // Compares the divider with the language's division.
-#include <asio_wheel/detail/ground/divider.hpp>
+#include <asio_wheel/detail/ground/tick.hpp>
 
 #include <boost/test/unit_test.hpp>
 

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <thread>
 
-#include <asio_wheel/detail/ground/spin_lock.hpp>
+#include <asio_wheel/detail/ground/locks.hpp>
 
 #if defined(__linux__)
 #include <pthread.h>

@@ -1,5 +1,5 @@
 // Pages that are cut into blocks, and put together again.
-#include <asio_wheel/detail/ground/free_blocks.hpp>
+#include <asio_wheel/detail/ground/memory.hpp>
 
 #include <boost/test/unit_test.hpp>
 

@@ -1,11 +1,17 @@
-// L0 ground: cutting pages, and putting them together again.
-#include <asio_wheel/detail/ground/free_blocks.hpp>
+// L0 ground: cutting pages, putting them together again, and pages of zeroes.
+#include <asio_wheel/detail/ground/memory.hpp>
 
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <new>
 #include <vector>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#else
+#include <cstdlib>
+#endif
 
 namespace asio_wheel::detail {
 namespace {
@@ -60,5 +66,36 @@ free_blocks free_blocks::take_pages(std::size_t block_size) noexcept
   }
   return pages;
 }
+
+#if defined(__linux__)
+
+// Not calloc, which may well write the zeroes itself.
+void* map_zeroes(std::size_t bytes)
+{
+  void* const p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (p == MAP_FAILED) throw std::bad_alloc();
+  return p;
+}
+
+void unmap_zeroes::operator()(void* p) const noexcept
+{
+  munmap(p, bytes);
+}
+
+#else
+
+void* map_zeroes(std::size_t bytes)
+{
+  void* const p = std::calloc(1, bytes);
+  if (!p) throw std::bad_alloc();
+  return p;
+}
+
+void unmap_zeroes::operator()(void* p) const noexcept
+{
+  std::free(p);
+}
+
+#endif
 
 }  // namespace asio_wheel::detail

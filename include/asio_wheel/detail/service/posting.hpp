@@ -1,0 +1,224 @@
+// L2 service: how the wheel's own functions get through its context's executor.
+#pragma once
+
+#include <asio_wheel/asio.hpp>
+#include <asio_wheel/detail/ground/locks.hpp>
+#include <asio_wheel/detail/service/driven.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <memory_resource>
+#include <new>
+#include <shared_mutex>
+#include <utility>
+#include <variant>
+
+namespace asio_wheel::detail {
+
+/// Room for a few functions on their way through an executor; any more, or a larger one, come
+/// from operator new. No such function must outlive it.
+class task_memory final : public std::pmr::memory_resource {
+  void* do_allocate(std::size_t size, std::size_t) override
+  {
+    for (block& b : blocks_) {
+      if (size <= sizeof(b.bytes) && !b.taken.exchange(true, std::memory_order_acquire))
+        return b.bytes;
+    }
+    return ::operator new(size);
+  }
+
+  void do_deallocate(void* p, std::size_t, std::size_t) override
+  {
+    for (block& b : blocks_) {
+      if (p == b.bytes) return b.taken.store(false, std::memory_order_release);
+    }
+    ::operator delete(p);
+  }
+
+  [[nodiscard]] bool do_is_equal(const memory_resource& other) const noexcept override
+  {
+    return this == &other;
+  }
+
+  struct block {
+    alignas(std::max_align_t) std::byte bytes[256];
+    std::atomic<bool> taken{false};
+  };
+  block blocks_[6];
+};
+
+using task_allocator = std::pmr::polymorphic_allocator<std::byte>;
+
+/// The context's executor, with its type if that is one of Asio's own, whose contexts complete
+/// their timers themselves and count them as work. For any other, Asio completes timers in a thread
+/// of its own. Posting through the type uses the function's allocator; posting through
+/// any_io_executor does not.
+class native_executor {
+public:
+  explicit native_executor(const asio::any_io_executor& ex) : typed_(typed(ex)) {}
+
+  template <class Function>
+  void post(Function f) const
+  {
+    if (const auto* io = std::get_if<io_executor>(&typed_))
+      asio::post(*io, std::move(f));
+    else if (const auto* pool = std::get_if<pool_executor>(&typed_))
+      asio::post(*pool, std::move(f));
+    else
+      asio::post(std::get<0>(typed_), std::move(f));
+  }
+
+  /// Whether the context runs the calling thread. False if the executor cannot say.
+  [[nodiscard]] bool running_in_this_thread() const noexcept
+  {
+    if (const auto* io = std::get_if<io_executor>(&typed_)) return io->running_in_this_thread();
+    const auto* pool = std::get_if<pool_executor>(&typed_);
+    return pool && pool->running_in_this_thread();
+  }
+
+  /// Whether a timer's wait is work of the context.
+  [[nodiscard]] bool counts_timers() const noexcept { return typed_.index() != 0; }
+
+  /// What is work of a context that does not count its timers.
+  [[nodiscard]] asio::any_io_executor work() const noexcept
+  {
+    return asio::prefer(std::get<0>(typed_), asio::execution::outstanding_work.tracked);
+  }
+
+private:
+  using io_executor = asio::io_context::executor_type;
+  using pool_executor = asio::thread_pool::executor_type;
+  using variant = std::variant<asio::any_io_executor, io_executor, pool_executor>;
+
+  static variant typed(const asio::any_io_executor& ex)
+  {
+    if (const auto* e = ex.target<io_executor>()) return *e;
+#if !defined(BOOST_ASIO_HAS_IOCP) && !defined(ASIO_HAS_IOCP)
+    if (const auto* e = ex.target<pool_executor>()) return *e;
+#endif
+    return ex;
+  }
+
+  variant typed_;
+};
+
+/// What the executor's copies share.
+struct inner_resources {
+  const native_executor& native;
+  asio::execution_context& context;
+  driven& whom;  ///< whose passes the strand makes
+  task_memory memory = {};
+};
+
+/// The inner executor of the strand, as Asio calls it.
+///
+/// What it runs is a **turn**: functions of the strand, and behind them, when the strand is free
+/// again, the delivery of what they found due, by the same thread.
+///
+/// The timer's completion is a turn where it is, if the context completes its timers itself. What
+/// the strand asks not to block (`Posts`) goes through the context, from memory that is set aside:
+/// a strand that cannot have memory for its own function, behind those it was given, never runs
+/// again.
+template <bool Posts = false>
+class inner_executor {
+public:
+  explicit inner_executor(inner_resources& resources) noexcept : resources_(&resources) {}
+
+  template <class Function>
+  void execute(Function f) const
+  {
+    const native_executor& native = resources_->native;
+    if (Posts || !native.counts_timers()) {
+      native.post(asio::bind_allocator(query(asio::execution::allocator),
+                                       [f = std::move(f), &whom = resources_->whom]() mutable {
+                                         f();
+                                         whom.follow_pass();
+                                       }));
+    } else {
+      f();
+      resources_->whom.follow_pass();
+    }
+  }
+
+  [[nodiscard]] inner_executor<true> require(asio::execution::blocking_t::never_t) const noexcept
+  {
+    return inner_executor<true>(*resources_);
+  }
+  [[nodiscard]] static constexpr asio::execution::blocking_t query(
+    asio::execution::blocking_t) noexcept
+  {
+    if constexpr (Posts)
+      return asio::execution::blocking_t::never_t();
+    else
+      return asio::execution::blocking_t::possibly_t();
+  }
+  [[nodiscard]] asio::execution_context& query(asio::execution::context_t) const noexcept
+  {
+    return resources_->context;
+  }
+  template <class T>
+  [[nodiscard]] task_allocator query(asio::execution::allocator_t<T>) const noexcept
+  {
+    return &resources_->memory;
+  }
+
+  friend bool operator==(const inner_executor&, const inner_executor&) noexcept = default;
+
+private:
+  inner_resources* resources_;
+};
+
+/// Sees to it that as long as there are waits to be taken, a function that takes them is on its way
+/// through the context's executor, or running and not inside of a handler.
+///
+/// The function takes one wait at a time. Before it calls the handler it asks whether there are
+/// more, and if no other function is on its way, posts one. So whatever the handler does, block or
+/// throw, the next idle thread of the context goes on with the waits behind it.
+///
+/// What is `posted` is guarded by the lock of whoever keeps the waits.
+class delivery {
+public:
+  /// How many handlers one function calls, so that other work of the context gets its turn.
+  static constexpr int length = 64;
+
+  /// There are waits to be taken. Whether post() is to be called, once the lock is released.
+  [[nodiscard]] bool request() noexcept
+  {
+    const bool was_posted = posted_.load(std::memory_order_relaxed);
+    posted_.store(true, std::memory_order_relaxed);
+    return !was_posted;
+  }
+
+  /// The function has been called, or could not be posted.
+  void set_arrived() noexcept { posted_.store(false, std::memory_order_relaxed); }
+
+  /// Whether the function is on its way, or is about to be. May be asked without the lock.
+  [[nodiscard]] bool is_requested() const noexcept
+  {
+    return posted_.load(std::memory_order_relaxed);
+  }
+
+  /// Posts `f`. False if the executor, one that makes its own memory for a function, had none: the
+  /// waits stay, and go with the next request.
+  template <class Function>
+  [[nodiscard]] bool post(const native_executor& native, Function f) noexcept
+  {
+    const std::shared_lock inside(gate_, std::try_to_lock);
+    try {
+      if (inside) native.post(asio::bind_allocator(task_allocator(&memory_), std::move(f)));
+      return true;
+    } catch (...) {
+      return false;
+    }
+  }
+
+  /// The context is going away: nothing is posted any more.
+  void close() noexcept { gate_.close(); }
+
+private:
+  std::atomic<bool> posted_{false};
+  gate gate_;
+  task_memory memory_;
+};
+
+}  // namespace asio_wheel::detail
