@@ -27,7 +27,9 @@ wheel_timer_service::wheel_timer_service(asio::execution_context& context, const
                                          const wheel_options& options)
   : asio::execution_context::service(context),
     core_(new detail::wheel_core(context, ex, options))
-{}
+{
+  intrusive_ptr_add_ref(core_);
+}
 
 wheel_timer_service::wheel_timer_service(asio::io_context& context)
   : wheel_timer_service(context, context.get_executor())
@@ -42,6 +44,7 @@ wheel_timer_service::~wheel_timer_service()
 {
   detail::forget_wheels();
   core_->close();
+  intrusive_ptr_release(core_);
 }
 
 void wheel_timer_service::set_pressure(double p)

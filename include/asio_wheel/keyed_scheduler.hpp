@@ -195,7 +195,7 @@ private:
   public:
     explicit task_map(const wheel_place<>& place)
       : core_(&detail::core_of(place.wheel)),
-        executor_(place.executor, core_->executor())
+        executor_(place.executor, core_->executor)
     {}
 
     [[nodiscard]] detail::wheel_core& core() const noexcept { return *core_; }

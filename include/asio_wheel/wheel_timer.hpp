@@ -49,7 +49,7 @@ public:
   /// Exceptions: std::bad_alloc; what use_wheel() throws.
   explicit basic_wheel_timer(const wheel_place<Executor>& place)
     : state_(detail::core_of(place.wheel)),
-      executor_(place.executor, state_.core().executor())
+      executor_(place.executor, state_.core().executor)
   {}
 
   /// A timer on a given wheel that calls handlers through `ex`.
@@ -180,7 +180,7 @@ private:
 
   [[nodiscard]] const asio::any_io_executor& native() const noexcept
   {
-    return state_.core().executor();
+    return state_.core().executor;
   }
 
   detail::timer_state state_;

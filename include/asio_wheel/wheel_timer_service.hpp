@@ -97,10 +97,10 @@ public:
   [[nodiscard]] time_point now() const noexcept { return core_->clock().start_of_delay(); }
 
   /// The executor of handlers that have none of their own.
-  [[nodiscard]] executor_type get_executor() const noexcept { return core_->executor(); }
+  [[nodiscard]] executor_type get_executor() const noexcept { return core_->executor; }
 
   /// As given, with slots and shards filled in and rounded.
-  [[nodiscard]] const wheel_options& options() const noexcept { return core_->options(); }
+  [[nodiscard]] const wheel_options& options() const noexcept { return core_->options; }
 
   /// Waits whose handlers have not begun, other than those that were cancelled: all that
   /// cancel_all() would cancel. Takes every shard's lock.
@@ -165,11 +165,11 @@ private:
   friend detail::wheel_core& detail::core_of(const wheel_timer_service&) noexcept;
 
   using initiation = detail::initiate_wait<detail::wait_op, detail::wheel_core, executor_type>;
-  [[nodiscard]] initiation initiate() const noexcept { return {core_.get(), nullptr}; }
+  [[nodiscard]] initiation initiate() const noexcept { return {core_, nullptr}; }
 
   void shutdown() override;
 
-  detail::intrusive_ptr<detail::wheel_core> core_;
+  detail::wheel_core* const core_;  // counted
 };
 
 inline detail::wheel_core& detail::core_of(const wheel_timer_service& wheel) noexcept

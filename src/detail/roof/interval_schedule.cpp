@@ -82,7 +82,7 @@ std::optional<time_point> interval_schedule::take(error_code& ec, beginning& beg
   if (now >= next_) {
     // The rhythm does not change for a lateness that even an idle loop may have.
     const duration slack =
-      std::max<duration>(std::chrono::milliseconds{5}, 2 * core_->options().tick);
+      std::max<duration>(std::chrono::milliseconds{5}, 2 * core_->options.tick);
     taken_ = next_;
     set_next(tick_after(next_, period_, now, missed_, slack));
     taken_until_ = epoch_;

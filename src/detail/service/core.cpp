@@ -25,18 +25,120 @@ private:
 
 }  // namespace
 
+// Sections.
+
+section::section(home& h) noexcept : at(h)
+{
+  h.lock();
+}
+
+section::section(home& h, std::adopt_lock_t) noexcept : at(h) {}
+
+section::~section()
+{
+  if (unfinished_)
+    finish(at, destroyed_);
+  else
+    at.unlock();
+}
+
+/// Ends a section that has left something to be done.
+void section::finish(home& h, wait_op* destroyed) noexcept
+{
+  const bool post = h.has_ended() && h.ended_delivery_.request();
+  const tick unneeded = h.take_unneeded();
+  wheel_core& c = h.core;
+  h.unlock();
+
+  if (post) c.post_ended(h);
+  if (unneeded != no_tick) c.driver_.forget(unneeded);
+  // The core may go with it.
+  if (destroyed) destroyed->end(h, wait_outcome::destroyed);
+}
+
+std::size_t section::count(std::size_t cancelled) noexcept
+{
+  if (cancelled == 0) return 0;
+  at.core.count_ended(cancelled);
+  // A delivery that is on its way will find them.
+  unfinished_ |= !at.ended_delivery_.is_requested() || at.has_unneeded();
+  return cancelled;
+}
+
+std::size_t section::cancel(wait_op& op) noexcept
+{
+  return count(at.cancel(op));
+}
+
+std::size_t section::cancel(timer_wait_list& waits, bool at_home) noexcept
+{
+  return count(at.cancel(waits, at_home));
+}
+
+std::size_t section::cancel_one(timer_wait_list& waits) noexcept
+{
+  return count(at.cancel_one(waits));
+}
+
+std::size_t section::cancel_all() noexcept
+{
+  return count(at.cancel_all());
+}
+
+void section::reject(wait_op& op) noexcept
+{
+  unfinished_ = true;
+  at.reject(op);
+}
+
+void section::take_back(wait_op& op) noexcept
+{
+  unfinished_ = true;
+  at.take_back(op);
+}
+
+void section::file_due(wait_op& op) noexcept
+{
+  unfinished_ = true;
+  at.core.count_started(1);
+  at.file_due(op);
+}
+
+void section::abort(wait_op& op) noexcept
+{
+  unfinished_ = true;
+  at.abort(op);
+}
+
+void section::refuse(wait_op& op) noexcept
+{
+  unfinished_ = true;
+  at.refuse(op);
+}
+
+void section::destroy(wait_op& op) noexcept
+{
+  unfinished_ = true;
+  destroyed_ = &op;
+}
+
 wheel_core::wheel_core(asio::execution_context& context, const asio::any_io_executor& ex,
-                       const wheel_options& options)
-  : options_(resolve(options)),
-    executor_(ex),
-    native_(ex),
-    reserved_(options_.reserve),
-    clock_(options_.clock, options_.tick),
-    homes_(*this, options_, clock_),
-    driver_(native_, context, clock_, *this)
+                       const wheel_options& given)
+  : options(resolve(given)),
+    executor(ex),
+    native(ex),
+    reserved_(options.reserve),
+    clock_(options.clock, options.tick),
+    homes_(*this, options, clock_),
+    driver_(native, context, clock_, *this)
 {}
 
 wheel_core::~wheel_core() = default;
+
+const wheel_clock& wheel_core::clock() const noexcept
+{
+  return clock_;
+}
 
 // Starting.
 
@@ -66,12 +168,12 @@ void wheel_core::start(wait_op& op, tick when)
 
 bool wheel_core::file(section& s, wait_op& op, tick when)
 {
-  if (s.at().is_closed()) {
+  if (s.at.is_closed()) {
     s.destroy(op);
     return false;
   }
-  if (options_.max_pending != 0) {
-    if (pending_.fetch_add(1, std::memory_order_relaxed) >= options_.max_pending) {
+  if (options.max_pending != 0) {
+    if (pending_.fetch_add(1, std::memory_order_relaxed) >= options.max_pending) {
       pending_.fetch_sub(1, std::memory_order_relaxed);
       s.reject(op);
       return false;
@@ -80,7 +182,7 @@ bool wheel_core::file(section& s, wait_op& op, tick when)
   try {
     // A shard that had nothing to do may be behind the others. What has passed is due in the tick
     // of the latest pass everywhere, so that the shards agree on its order.
-    s.at().file(op, std::max(when, passed_.load(std::memory_order_relaxed)), s.at());
+    s.at.file(op, std::max(when, passed_.load(std::memory_order_relaxed)), s.at);
   } catch (...) {
     count_ended(1);
     throw;
@@ -88,26 +190,35 @@ bool wheel_core::file(section& s, wait_op& op, tick when)
   return true;
 }
 
-/// Ends a section that has left something to be done.
-void section::finish(home& h, wait_op* destroyed) noexcept
+void wheel_core::wake_at(tick when) noexcept
 {
-  const bool post = h.has_ended() && h.ended_delivery_.request();
-  const tick unneeded = h.take_unneeded();
-  wheel_core& c = h.core();
-  h.unlock();
+  driver_.wake_at(when);
+}
 
-  if (post) c.post_ended(h);
-  if (unneeded != no_tick) c.driver_.forget(unneeded);
-  // The core may go with it.
-  if (destroyed) destroyed->end(h, wait_outcome::destroyed);
+void wheel_core::keep_for(wait_op& deadline) noexcept
+{
+  if (deadline.keeps_core_) return;
+  deadline.keeps_core_ = true;
+  intrusive_ptr_add_ref(this);
+}
+
+void wheel_core::count_ended(std::size_t n) noexcept
+{
+  if (options.max_pending != 0) pending_.fetch_sub(n, std::memory_order_relaxed);
+}
+
+void wheel_core::count_started(std::size_t n) noexcept
+{
+  if (options.max_pending != 0) pending_.fetch_add(n, std::memory_order_relaxed);
 }
 
 void wheel_core::tell_driver(home& h) noexcept
 {
+  if (!h.has_unneeded()) return;
   h.lock();
   const tick unneeded = h.take_unneeded();
   h.unlock();
-  if (unneeded != no_tick) h.core().driver_.forget(unneeded);
+  if (unneeded != no_tick) h.core.driver_.forget(unneeded);
 }
 
 // Passes.
@@ -118,15 +229,15 @@ wheel_core::outlook wheel_core::advance_shards(tick now) noexcept
 {
   passed_.store(now, std::memory_order_relaxed);
   outlook all;
-  time_point next_look;
-  do {
-    next_look = pressure_.look();
-  } while (next_look == pressure::at_once && clock_.is_stopped());
-  for (home* h = homes_.latest(); h; h = h->older()) {
+  time_point next_look = time_point::max();
+  if (is_pressed_) do {
+      next_look = pressure_.look();
+    } while (next_look == pressure::at_once && clock_.is_stopped());
+  for (home* h = homes_.latest(); h; h = h->older) {
     tick next = h->next_tick();
     if (next <= now) {
       const std::lock_guard lock(*h);
-      if (h->advance(now)) all.due |= std::uint64_t{1} << h->number();
+      if (h->advance(now)) all.due |= std::uint64_t{1} << h->number;
       next = h->next_tick();
     }
     all.next = std::min(all.next, next);
@@ -142,7 +253,7 @@ wheel_core::outlook wheel_core::advance_shards(tick now) noexcept
 /// Whether a wait is known to be filed that needs a wake-up at `when` or before.
 bool wheel_core::needs_pass(tick when) const noexcept
 {
-  for (home* h = homes_.latest(); h; h = h->older()) {
+  for (home* h = homes_.latest(); h; h = h->older) {
     const tick next = h->next_tick();
     if (next != shard::unknown && next <= when) return true;
   }
@@ -168,7 +279,7 @@ tick wheel_core::pass()
   if (all.next != no_tick) return all.next;
   // A thread that the context does not run may have cancelled a wait and not have posted its
   // delivery yet. Until it has, passes are what keeps the context from running out of work.
-  for (home* h = homes_.latest(); h; h = h->older()) {
+  for (home* h = homes_.latest(); h; h = h->older) {
     if (h->ended_delivery_.is_requested()) {
       driver_.insist();
       break;
@@ -192,7 +303,7 @@ void wheel_core::request_due(std::uint64_t found) noexcept
 
 void wheel_core::post_due() noexcept
 {
-  if (due_delivery_.post(native_, [this] { deliver_due(clock_.now(), false); })) return;
+  if (due_delivery_.post(native, [this] { deliver_due(clock_.now(), false); })) return;
   const std::lock_guard lock(due_mutex_);
   due_delivery_.set_arrived();
 }
@@ -275,7 +386,7 @@ void wheel_core::drop(wait_op& op, home& h) noexcept
 
 void wheel_core::post_ended(home& h) noexcept
 {
-  if (h.ended_delivery_.post(native_, [this, &h] { deliver_ended(h); })) return;
+  if (h.ended_delivery_.post(native, [this, &h] { deliver_ended(h); })) return;
   const std::lock_guard lock(h);
   h.ended_delivery_.set_arrived();
 }
@@ -320,7 +431,7 @@ bool wheel_core::stop_clock() noexcept
 /// Carries out what was put off and moves all wheels to the clock. Requires that nobody else does.
 wheel_core::outlook wheel_core::catch_up() noexcept
 {
-  for (home* h = homes_.latest(); h; h = h->older()) {
+  for (home* h = homes_.latest(); h; h = h->older) {
     const std::lock_guard lock(*h);
     h->settle();
   }
@@ -371,7 +482,7 @@ void wheel_core::start_clock() noexcept
     all = catch_up();
     // The wheels first: a wait that another thread starts meanwhile may be late, but not early.
     const tick present = clock_.tick_floor(clock_.running_now());
-    for (home* h = homes_.latest(); h; h = h->older()) {
+    for (home* h = homes_.latest(); h; h = h->older) {
       const std::lock_guard home_lock(*h);
       h->rewind(present);
     }
@@ -384,6 +495,7 @@ void wheel_core::start_clock() noexcept
 
 void wheel_core::set_pressure(double p) noexcept
 {
+  is_pressed_ = true;
   const time_point look = pressure_.set(p);
   if (look != time_point::max()) wake_at(clock_.tick_for(look));
 }
@@ -394,7 +506,7 @@ std::size_t wheel_core::cancel_all()
 {
   ++cancel_alls_;
   std::size_t n = 0;
-  for (home* h = homes_.latest(); h; h = h->older()) {
+  for (home* h = homes_.latest(); h; h = h->older) {
     section s(*h);
     n += s.cancel_all();
   }
@@ -405,7 +517,7 @@ std::size_t wheel_core::cancel_all()
 std::size_t wheel_core::pending() const noexcept
 {
   std::uint64_t n = 0;
-  for (home* h = homes_.latest(); h; h = h->older()) {
+  for (home* h = homes_.latest(); h; h = h->older) {
     const std::lock_guard lock(*h);
     n += h->pending();
   }
@@ -415,7 +527,7 @@ std::size_t wheel_core::pending() const noexcept
 wheel_stats wheel_core::stats() const noexcept
 {
   wheel_stats stats;
-  for (home* h = homes_.latest(); h; h = h->older()) {
+  for (home* h = homes_.latest(); h; h = h->older) {
     const std::lock_guard lock(*h);
     h->add_to(stats);
   }
@@ -429,7 +541,7 @@ void wheel_core::release_memory()
 {
   {
     const std::lock_guard no_survey(survey_mutex_);
-    for (home* h = homes_.latest(); h; h = h->older()) {
+    for (home* h = homes_.latest(); h; h = h->older) {
       free_blocks chunks;
       {
         const std::lock_guard lock(*h);
@@ -458,12 +570,12 @@ void wheel_core::close() noexcept
 {
   homes_.close();
   wait_list all;
-  for (home* h = homes_.latest(); h; h = h->older()) {
+  for (home* h = homes_.latest(); h; h = h->older) {
     const std::lock_guard lock(*h);
     h->close();
     while (wait_op* const op = h->pop_remaining()) destroy_later(*op, all);
   }
-  for (home* h = homes_.latest(); h; h = h->older()) h->ended_delivery_.close();
+  for (home* h = homes_.latest(); h; h = h->older) h->ended_delivery_.close();
   due_delivery_.close();
   posting_.close();
   driver_.close();

@@ -175,18 +175,18 @@ private:
   // A home that is made from here on has no wait that was started before.
   home* const latest = homes_.latest();
   std::array<std::optional<shard::survey>, max_shards> surveys;
-  for (home* h = latest; h; h = h->older()) {
+  for (home* h = latest; h; h = h->older) {
     const std::lock_guard lock(*h);
-    surveys[h->number()] = h->begin_survey();
+    surveys[h->number] = h->begin_survey();
   }
-  for (home* at = latest; at; at = at->older()) {
+  for (home* at = latest; at; at = at->older) {
     home& h = *at;
     bool again = true;
     for (int passes = 0; again && passes < most_passes; ++passes) {
       again = false;
       for (wheel_walk way = h.begin_walk(); !way.has_ended();) {
         const auto begin = clock_type::now();
-        const std::size_t n = look(h, *surveys[h.number()], way, seen);
+        const std::size_t n = look(h, *surveys[h.number], way, seen);
         const auto end = clock_type::now();
         again |= add(n);
         while (clock_type::now() - end < end - begin) std::this_thread::yield();
@@ -201,7 +201,7 @@ private:
 {
   const std::lock_guard one(survey_mutex_);
   tick first = never;
-  for (home* h = homes_.latest(); h; h = h->older()) first = std::min(first, earliest_tick(*h));
+  for (home* h = homes_.latest(); h; h = h->older) first = std::min(first, earliest_tick(*h));
   // The last deadlines of all round up to a time that never comes.
   const time_point at = clock_.time_of(first);
   if (at == time_point::max()) return std::nullopt;

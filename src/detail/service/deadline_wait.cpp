@@ -16,6 +16,16 @@ void fail_without_wheel()
     "cancel_after(5s, bind_executor(ex, token))");
 }
 
+deadline_filing::deadline_filing(wheel_core& c, duration delay) noexcept
+  : at(c.local()),
+    when(c.clock().tick_for(delay))
+{}
+
+deadline_filing::deadline_filing(wheel_core& c, time_point deadline) noexcept
+  : at(c.local()),
+    when(c.clock().tick_for(deadline))
+{}
+
 /// For an operation that has ended while it was initiated. Whether the state is now the caller's.
 bool deadline_wait::end_first() noexcept
 {
@@ -43,7 +53,7 @@ bool deadline_wait::start_first() noexcept
 bool deadline_wait::start(tick when) noexcept
 {
   home& h = *home_;
-  wheel_core& c = h.core();
+  wheel_core& c = h.core;
   {
     section s(h);
     if (has_ended()) return !end_first();
@@ -69,24 +79,24 @@ deadline_wait::departure deadline_wait::leave(operation_end how) noexcept
   home& h = *home_;
   h.lock();
   bool is_last = true;
-  if (shard::is_filed(*this) && holders_ == 0) [[likely]] {
-    if (h.drop_deadline(*this)) h.core().count_ended(1);
+  if (state_ == wait_state::filed && holders_ == 0) [[likely]] {
+    if (h.drop_deadline(*this)) h.core.count_ended(1);
     shard::cut_link(*this);
   } else {
     is_last = leave_unfiled(how);
   }
-  home* to_ask = nullptr;
+  home* to_tell_of = nullptr;
   if (h.has_unneeded()) {
     // Outside of the wheel's context, that may go as soon as the lock is released. A context that
     // is gone can not be asked.
-    if (h.is_closed() || !h.core().native().running_in_this_thread()) {
+    if (h.is_closed() || !h.core.native.running_in_this_thread()) {
       tell_from_outside(h);
       return {is_last};
     }
-    to_ask = &h;
+    to_tell_of = &h;
   }
   h.unlock();
-  return {is_last, to_ask};
+  return {is_last, to_tell_of};
 }
 
 /// leave() of one that is not in the wheel, or has a holder. Requires the lock, which may be
@@ -100,14 +110,14 @@ bool deadline_wait::leave_unfiled(operation_end how) noexcept
     std::this_thread::yield();
     h.lock();
   }
-  if (h.drop_deadline(*this)) h.core().count_ended(1);
+  if (h.drop_deadline(*this)) h.core.count_ended(1);
   if (flight_) take_off(*flight_);
   if (guard_) guard_->set_ended();
   if (holders_ == 0) {
     shard::cut_link(*this);
     return true;
   }
-  h.core().keep_for(*this);
+  h.core.keep_for(*this);
   end_ = how;
   return false;
 }
@@ -115,7 +125,7 @@ bool deadline_wait::leave_unfiled(operation_end how) noexcept
 /// Tells the driver in a thread that the context does not run. Releases the lock.
 void deadline_wait::tell_from_outside(home& h) noexcept
 {
-  const intrusive_ptr<wheel_core> kept(&h.core());
+  const intrusive_ptr<wheel_core> kept(&h.core);
   h.unlock();
   wheel_core::tell_driver(h);
 }
@@ -123,7 +133,7 @@ void deadline_wait::tell_from_outside(home& h) noexcept
 bool deadline_wait::leave_and_tell(operation_end how) noexcept
 {
   const departure d = leave(how);
-  ask(d.to_ask);
+  if (d.to_tell_of) wheel_core::tell_driver(*d.to_tell_of);
   return d.is_last;
 }
 
@@ -204,7 +214,7 @@ void deadline_wait::take_off(flight& f) noexcept
 
 deadline_wait::flight::flight(deadline_wait& passenger, time_point taken_up) noexcept
   : home_(passenger.home_),
-    core_(&home_->core()),
+    core_(&home_->core),
     taken_up_(taken_up),
     passenger_(&passenger)
 {

@@ -27,6 +27,16 @@ void driver::close() noexcept
   work_ = {};
 }
 
+void driver::wake_at(tick when) noexcept
+{
+  if (when < wake_.load(std::memory_order_seq_cst)) wake_earlier(when);
+}
+
+void driver::insist() noexcept
+{
+  wake_at(tick{});
+}
+
 void driver::forget(tick unneeded) noexcept
 {
   if (unneeded > wake_.load(std::memory_order_seq_cst)) return;

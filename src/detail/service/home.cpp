@@ -40,7 +40,7 @@ homes::homes(wheel_core& c, const wheel_options& options, const wheel_clock& clo
 
 homes::~homes()
 {
-  for (home* h = latest(); h;) delete std::exchange(h, h->older());
+  for (home* h = latest(); h;) delete std::exchange(h, h->older);
 }
 
 home& homes::of_this_thread() noexcept
@@ -65,11 +65,21 @@ home& homes::make(std::size_t number)
   const std::lock_guard lock(making_);
   if (home* const other = of_number_[number]) return *other;
   if (closed_) made->close();
-  made->older_ = latest_;
+  made->older = latest_;
   home* const h = made.release();
   latest_ = h;  // before any thread can start a wait there
   of_number_[number].store(h, std::memory_order_release);
   return *h;
+}
+
+home* homes::latest() const noexcept
+{
+  return latest_.load(std::memory_order_seq_cst);
+}
+
+home& homes::operator[](std::size_t number) const noexcept
+{
+  return *of_number_[number].load(std::memory_order_acquire);
 }
 
 void homes::close() noexcept
@@ -78,9 +88,14 @@ void homes::close() noexcept
   closed_ = true;
 }
 
+bool due_shards::empty() const noexcept
+{
+  return size_ == 0;
+}
+
 void due_shards::add(home& h) noexcept
 {
-  const std::uint64_t bit = std::uint64_t{1} << h.number();
+  const std::uint64_t bit = std::uint64_t{1} << h.number;
   if ((is_here_ & bit) != 0) return;
   is_here_ |= bit;
   heap_[size_++] = {{}, &h};
@@ -110,7 +125,7 @@ home* due_shards::lock_first() noexcept
 void due_shards::drop_first() noexcept
 {
   if (size_ > 1) std::pop_heap(heap_.data(), heap_.data() + size_, comes_later);
-  is_here_ &= ~(std::uint64_t{1} << heap_[--size_].at->number());
+  is_here_ &= ~(std::uint64_t{1} << heap_[--size_].at->number);
 }
 
 }  // namespace asio_wheel::detail

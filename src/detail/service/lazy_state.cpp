@@ -23,7 +23,7 @@ bool lazy_state::is_all_cancelled() noexcept
 {
   const section s = enter();
   bool is = false;
-  waits().for_each([&](timer_wait_op& op) { is |= s.at().is_all_cancelled(op); });
+  waits_.for_each([&](timer_wait_op& op) { is |= s.at.is_all_cancelled(op); });
   return is;
 }
 
@@ -40,10 +40,10 @@ tick lazy_state::bring_forward() noexcept
   tick when = no_tick;
   {
     const section s = enter();
-    s.at().settle();
-    if (!waits().empty()) {
+    s.at.settle();
+    if (!waits_.empty()) {
       when = present_tick();
-      waits().for_each([&](timer_wait_op& op) { s.at().hasten(op, when); });
+      waits_.for_each([&](timer_wait_op& op) { s.at.hasten(op, when); });
     }
   }
   return g ? std::min(when, g->hasten()) : when;
@@ -74,7 +74,7 @@ void lazy_state::take_guard(lazy_state& other) noexcept
 
 void lazy_state::adopt_waits() noexcept
 {
-  waits().for_each(
+  waits_.for_each(
     [this](timer_wait_op& op) { static_cast<lazy_wait_op&>(op).set_deadline(*this); });
 }
 

@@ -135,7 +135,7 @@ void operation_guard::take_out_if_at_rest() noexcept
     if (!guarded_.empty() || !take_out()) return;
     of_wheel = {this, false};
   }
-  if (home_.has_unneeded()) wheel_core::tell_driver(home_);
+  wheel_core::tell_driver(home_);
 }
 
 void operation_guard::move_to(const moving_deadline& source) noexcept
@@ -154,7 +154,7 @@ void operation_guard::close() noexcept
     if (take_out()) of_wheel = {this, false};
     set_unfiled();  // even if it has begun: nothing is guarded from here on
   }
-  if (home_.has_unneeded()) wheel_core::tell_driver(home_);
+  wheel_core::tell_driver(home_);
 }
 
 void operation_guard::do_end(wait_op& base, home& at, wait_outcome outcome, time_point)

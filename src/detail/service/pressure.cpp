@@ -121,7 +121,7 @@ void pressure::remove(follower& f) noexcept
   if (p.is_full()) with_room_.push_front(p);
   p.used[at / word] &= ~(std::uint64_t{1} << at % word);
   --size_;
-  if (p.is_empty() && !with_room_.has_one()) remove_page(p);  // one page is kept to spare
+  if (p.is_empty() && !with_room_.only()) remove_page(p);  // one page is kept to spare
 }
 
 void pressure::add_page()

@@ -16,10 +16,46 @@ constinit thread_local std::uint64_t this_thread_stamp = 0;
 
 }  // namespace
 
+bool put_off_cancels::empty() const noexcept
+{
+  return size_ == 0;
+}
+
+bool put_off_cancels::is_time(bool at_home) const noexcept
+{
+  constexpr std::size_t enough = 16;
+  return size_ >= enough && (at_home || size_ == ops_.size());
+}
+
+void put_off_cancels::add(timer_wait_op& op) noexcept
+{
+  ops_[size_++] = &op;
+}
+
+std::span<timer_wait_op*> put_off_cancels::take() noexcept
+{
+  return {ops_.data(), std::exchange(size_, std::uint8_t{0})};
+}
+
 shard::shard(wheel_geometry geometry, const wheel_clock& clock)
   : wheel_(geometry, page_supply::instance()),
     clock_(clock)
 {}
+
+bool shard::is_closed() const noexcept
+{
+  return closed_;
+}
+
+void shard::settle() noexcept
+{
+  if (!put_off_.empty()) carry_out_cancels();
+}
+
+bool shard::is_all_cancelled(const wait_op& op) const noexcept
+{
+  return op.stamp_ <= all_cancelled_;
+}
 
 // file
 
@@ -27,7 +63,7 @@ void shard::file(wait_op& op, tick when, home& h)
 {
   insert(op, when);
   stamp(op);
-  set_state(op, wait_state::filed);
+  op.state_ = wait_state::filed;
 
   if (op.linked_) link_of(op).connect(h, op);
   ASIO_WHEEL_PROBE(start, &op, op.end_, when);
@@ -47,13 +83,13 @@ void shard::stamp(wait_op& op) noexcept
 void shard::file_due(wait_op& op) noexcept
 {
   stamp(op);
-  set_state(op, wait_state::handed_back);
+  op.state_ = wait_state::handed_back;
   ended_.push_back(op);
 }
 
 void shard::abort(wait_op& op) noexcept
 {
-  set_state(op, wait_state::cancelled);
+  op.state_ = wait_state::cancelled;
   ended_.push_back(op);
 }
 
@@ -80,13 +116,13 @@ void shard::reject(wait_op& op) noexcept
 
 void shard::refuse(wait_op& op) noexcept
 {
-  set_state(op, wait_state::rejected);
+  op.state_ = wait_state::rejected;
   ended_.push_back(op);
 }
 
 void shard::hasten(timer_wait_op& op, tick when) noexcept
 {
-  if (state_of(op) != wait_state::filed || is_all_cancelled(op)) return;
+  if (op.state_ != wait_state::filed || is_all_cancelled(op)) return;
   if (wheel_.is_due(op) || op.due() <= when) return;
   erase(op);
   insert(op, when);  // what was just erased left room for it
@@ -115,9 +151,10 @@ std::size_t shard::cancel_one(timer_wait_list& waits) noexcept
 
 std::size_t shard::cancel(timer_wait_list& waits, bool at_home) noexcept
 {
-  if (waits.has_one() && left_of_cancelled_ == 0) {
+  timer_wait_op* const only = waits.only();
+  if (only && left_of_cancelled_ == 0) {
     if (put_off_.is_time(at_home)) carry_out_cancels();
-    put_off_.add(*waits.front());
+    put_off_.add(*only);
     waits.clear();
     ++cancelled_;
     return 1;
@@ -141,14 +178,14 @@ void shard::carry_out_cancels() noexcept
 
 void shard::end_as_cancelled(wait_op& op) noexcept
 {
-  switch (state_of(op)) {
+  switch (op.state_) {
     case wait_state::filed:
       erase(op);
       ended_.push_back(op);
       break;
     default: break;  // on its way, where it will take note
   }
-  set_state(op, wait_state::cancelled);
+  op.state_ = wait_state::cancelled;
   ASIO_WHEEL_PROBE(cancel, &op, op.end_, 1);
 }
 
@@ -210,6 +247,22 @@ void shard::rewind(tick now) noexcept
   look_ahead(wheel_.next_tick());
 }
 
+bool shard::has_due() const noexcept
+{
+  return wheel_.has_due();
+}
+
+due_key shard::first_due() const noexcept
+{
+  const auto& op = static_cast<const wait_op&>(*wheel_.front_due());
+  return {op.due(), op.stamp_};
+}
+
+bool shard::is_deadline_due() const noexcept
+{
+  return static_cast<const wait_op&>(*wheel_.front_due()).shared_;
+}
+
 /// Files a lazy wait again whose deadline is no longer over.
 bool shard::renew(lazy_wait_op& op, time_point now, tick& renewed) noexcept
 {
@@ -221,7 +274,7 @@ bool shard::renew(lazy_wait_op& op, time_point now, tick& renewed) noexcept
   } catch (...) {
     return false;  // the room it had in the wheel is taken: then it expires after all
   }
-  set_state(op, wait_state::filed);
+  op.state_ = wait_state::filed;
   op.deadline_->set_filed_for(deadline);
   renewed = std::min(renewed, when);
   return true;
@@ -253,8 +306,8 @@ wait_op* shard::pop_due(time_point now, wait_outcome& outcome, tick& renewed) no
 /// Lets a wait go to its handler's executor, where it is to be decided how it ends.
 wait_outcome shard::send(wait_op& op) noexcept
 {
-  if (state_of(op) == wait_state::filed || state_of(op) == wait_state::handed_back)
-    set_state(op, wait_state::sent);
+  if (op.state_ == wait_state::filed || op.state_ == wait_state::handed_back)
+    op.state_ = wait_state::sent;
   op.sending_ = op.shared_;
   return wait_outcome::undecided;
 }
@@ -263,9 +316,9 @@ wait_outcome shard::begin(wait_op& op, time_point taken_up, tick& renewed) noexc
 {
   settle();
   auto outcome = wait_outcome::expired;
-  if (state_of(op) == wait_state::rejected) {
+  if (op.state_ == wait_state::rejected) {
     outcome = wait_outcome::rejected;
-  } else if (state_of(op) == wait_state::cancelled) {
+  } else if (op.state_ == wait_state::cancelled) {
     outcome = wait_outcome::cancelled;
   } else if (is_all_cancelled(op)) {
     outcome = wait_outcome::cancelled;
@@ -289,9 +342,14 @@ wait_outcome shard::begin(wait_op& op, time_point taken_up, tick& renewed) noexc
     }
   }
   cut_ties(op);
-  set_state(op, wait_state::none);
+  op.state_ = wait_state::none;
   if (op.shared_) ++op.holders_;
   return outcome;
+}
+
+bool shard::has_ended() const noexcept
+{
+  return !put_off_.empty() || !ended_.empty() || wheel_.has_drained();
 }
 
 wait_op* shard::pop_ended(wait_outcome& outcome) noexcept
@@ -304,7 +362,7 @@ wait_op* shard::pop_ended(wait_outcome& outcome) noexcept
     return nullptr;
   if (op->foreign_) {
     outcome = send(*op);
-  } else if (!op->shared_ && state_of(*op) == wait_state::cancelled) {
+  } else if (!op->shared_ && op->state_ == wait_state::cancelled) {
     outcome = wait_outcome::cancelled;  // which leaves nothing to be done
   } else {
     tick none = no_tick;
@@ -315,7 +373,7 @@ wait_op* shard::pop_ended(wait_outcome& outcome) noexcept
 
 void shard::take_back(wait_op& op) noexcept
 {
-  set_state(op, wait_state::handed_back);
+  op.state_ = wait_state::handed_back;
   ended_.push_front(op);
 }
 
@@ -346,15 +404,15 @@ bool shard::drop(wait_op& op) noexcept
 
 bool shard::drop_deadline(wait_op& op) noexcept
 {
-  switch (state_of(op)) {
+  switch (op.state_) {
     case wait_state::filed:
       if (!erase(op)) break;
-      set_state(op, wait_state::none);
+      op.state_ = wait_state::none;
       ++met_;
       return true;
     case wait_state::guarded:  // which nobody has counted
       wait_list::erase(op);
-      set_state(op, wait_state::none);
+      op.state_ = wait_state::none;
       return false;
     case wait_state::handed_back:
     case wait_state::cancelled:
@@ -371,8 +429,8 @@ bool shard::drop_deadline(wait_op& op) noexcept
 /// until now. Whether it was.
 bool shard::end_uncalled(wait_op& op, std::uint64_t& ended) noexcept
 {
-  const wait_state s = state_of(op);
-  set_state(op, wait_state::none);
+  const wait_state s = op.state_;
+  op.state_ = wait_state::none;
   if (s == wait_state::none || s == wait_state::cancelled || s == wait_state::rejected)
     return false;
   if (is_all_cancelled(op)) {
@@ -406,6 +464,24 @@ void shard::cut_ties(wait_op& op) noexcept
   if (!of_timer.is_listed()) return;
   timer_wait_list::erase(of_timer);
   of_timer.set_unlisted();
+}
+
+tick shard::next_tick() const noexcept
+{
+  return next_.load(std::memory_order_seq_cst);
+}
+
+tick shard::take_unneeded() noexcept
+{
+  const tick unneeded = unneeded_.load(std::memory_order_relaxed);
+  if (unneeded == no_tick) return no_tick;
+  unneeded_.store(no_tick, std::memory_order_relaxed);
+  return wheel_.empty() ? tick{} : unneeded;
+}
+
+bool shard::has_unneeded() const noexcept
+{
+  return unneeded_.load(std::memory_order_relaxed) != no_tick;
 }
 
 shard::survey shard::begin_survey() noexcept

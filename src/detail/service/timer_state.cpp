@@ -20,29 +20,49 @@ timer_waits::~timer_waits()
 
 std::size_t timer_waits::cancel() noexcept
 {
-  const home& here = core().local();  // which may be made for it, with no lock held
+  const home& local = here();
   section s = enter();
-  return cancel(s, here);
+  return s.cancel(waits_, &s.at == &local);
 }
 
-std::size_t timer_waits::cancel(section& s, const home& here) noexcept
+home& timer_waits::here() const noexcept
 {
-  if (waits_.empty()) return 0;
-  return s.cancel(waits_, &s.at() == &here);
+  return home_.load(std::memory_order_acquire)->core.local();
+}
+
+section timer_waits::enter() const noexcept
+{
+  for (;;) {
+    home* const h = home_.load(std::memory_order_acquire);
+    h->lock();
+    // Acquires again: the object may have been away, and back, with its waits changed there.
+    if (h == home_.load(std::memory_order_acquire)) return {*h, std::adopt_lock};
+    h->unlock();
+  }
+}
+
+bool timer_waits::is_at(const home& h) const noexcept
+{
+  return home_.load(std::memory_order_relaxed) == &h;
+}
+
+void timer_waits::go_to(home& h) noexcept
+{
+  if (!is_at(h)) home_.store(&h, std::memory_order_release);
 }
 
 void timer_waits::take_over(timer_waits& other, const section& s) noexcept
 {
-  home_ = &s.at();
+  home_ = &s.at;
   waits_.splice_back(other.waits_);
 }
 
 void timer_waits::go_here() noexcept
 {
-  home& here = core().local();
-  if (is_at(here)) return;
+  home& local = here();
+  if (is_at(local)) return;
   const section s = enter();
-  if (waits_.empty()) go_to(here);
+  if (waits_.empty()) go_to(local);
 }
 
 timer_state::timer_state(timer_state&& other) noexcept : timer_state(other.core())
@@ -71,7 +91,7 @@ std::size_t timer_state::expires_at(time_point deadline) noexcept
 {
   const wheel_clock& clock = core().clock();
   const tick when = deadline > clock.now() ? clock.tick_ceil(deadline) : no_tick;
-  return set_expiry(deadline, when, core().local());
+  return set_expiry(deadline, when, here());
 }
 
 std::size_t timer_state::expires_after(duration delay) noexcept
@@ -79,36 +99,37 @@ std::size_t timer_state::expires_after(duration delay) noexcept
   prefetch_self();
   const auto early = wheel_clock::early_start_of_delay();
   wheel_core& c = core();
-  home& here = c.local();
-  prefetch_latest(here);
+  home& local = c.local();
+  prefetch_latest(local);
   const wheel_clock& clock = c.clock();
   const time_point deadline = clock.deadline_after(delay, early);
-  return set_expiry(deadline, delay > duration::zero() ? clock.tick_ceil(deadline) : no_tick, here);
+  return set_expiry(deadline, delay > duration::zero() ? clock.tick_ceil(deadline) : no_tick,
+                    local);
 }
 
-std::size_t timer_state::set_expiry(time_point deadline, tick when, home& here) noexcept
+std::size_t timer_state::set_expiry(time_point deadline, tick when, home& local) noexcept
 {
   section s = enter();
-  const std::size_t n = timer_waits::cancel(s, here);
+  const std::size_t n = s.cancel(waits_, &s.at == &local);
   expiry_ = deadline;
   when_.store(when, std::memory_order_relaxed);
   // A wait is about to be started, no doubt; now that there is none, it can be at home here.
-  go_to(here);
+  go_to(local);
   return n;
 }
 
 std::size_t timer_state::cancel() noexcept
 {
-  home& here = core().local();
-  prefetch_latest(here);
+  const home& local = here();
+  prefetch_latest(local);
   section s = enter();
-  return timer_waits::cancel(s, here);
+  return s.cancel(waits_, &s.at == &local);
 }
 
 std::size_t timer_state::cancel_one() noexcept
 {
   section s = enter();
-  return s.cancel_one(waits());
+  return s.cancel_one(waits_);
 }
 
 void timer_state::start(timer_wait_op& op)
@@ -121,7 +142,7 @@ void timer_state::start(timer_wait_op& op)
     if (!file(s, op, when)) return;
     latest_.store(&op, std::memory_order_relaxed);
     cell_.store(op.cell(), std::memory_order_relaxed);
-    c = &s.at().core();
+    c = &s.at.core;
   }
   c->wake_at(when);
 }
@@ -144,9 +165,9 @@ void timer_state::prefetch_self() const noexcept
 /// Asks for what a cancel that is put off will need, unless that is left to threads of another
 /// shard (shard.hpp). The addresses may be those of a wait that is gone, which a prefetch
 /// does not mind.
-void timer_state::prefetch_latest(const home& here) const noexcept
+void timer_state::prefetch_latest(const home& local) const noexcept
 {
-  if (!is_at(here)) return;
+  if (!is_at(local)) return;
   prefetch(latest_.load(std::memory_order_relaxed));
   timing_wheel::prefetch_cell(cell_.load(std::memory_order_relaxed));
 }

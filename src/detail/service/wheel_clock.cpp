@@ -87,10 +87,27 @@ void wheel_clock::run() noexcept
   --clocks.coarse;
 }
 
+time_point wheel_clock::now() const noexcept
+{
+  const auto stopped = stopped_at_.load(std::memory_order_relaxed);
+  if (stopped != 0) return time_point{duration{stopped}};
+  return coarse_grain_ == duration{} ? clock_type::now() : running_now();
+}
+
+bool wheel_clock::is_stopped() const noexcept
+{
+  return stopped_at_.load(std::memory_order_relaxed) != 0;
+}
+
 time_point wheel_clock::running_now() const noexcept
 {
   const time_point precise = clock_type::now();
   return coarse_grain_ == duration{} ? precise : std::min(precise, coarse_start_of_delay());
+}
+
+time_point wheel_clock::start_of_delay() const noexcept
+{
+  return coarse_grain_ == duration{} || is_stopped() ? now() : coarse_start_of_delay();
 }
 
 time_point wheel_clock::coarse_start_of_delay() const noexcept
@@ -104,6 +121,25 @@ time_point wheel_clock::early_start_of_delay() noexcept
   if (clocks.coarse.load(std::memory_order_relaxed) == 0) return clock_type::now();
   if (clocks.precise.load(std::memory_order_relaxed) != 0) return unknown;
   return coarse_now() + clocks.grain.load(std::memory_order_relaxed);
+}
+
+time_point wheel_clock::start_of_delay(const wheel_clock* const& clock) noexcept
+{
+  const time_point early = early_start_of_delay();
+  return early != unknown ? early : clock->start_of_delay();
+}
+
+time_point wheel_clock::add(time_point start, duration delay) noexcept
+{
+  // Readings are positive, so only a positive delay can overflow.
+  return delay < time_point::max() - start ? start + delay : time_point::max();
+}
+
+time_point wheel_clock::deadline_after(duration delay, time_point early) const noexcept
+{
+  // A delay that is over at once must not start after now(), as a coarse one does.
+  if (delay <= duration::zero()) return add(now(), delay);
+  return add(early != unknown ? early : start_of_delay(), delay);
 }
 
 void wheel_clock::sleep_towards(time_point deadline) const

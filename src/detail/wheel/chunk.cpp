@@ -7,6 +7,58 @@
 
 namespace asio_wheel::detail {
 
+tick wheel_entry::due() const noexcept
+{
+  return at_.due;
+}
+
+const void* wheel_entry::cell() const noexcept
+{
+  return at_.cell;
+}
+
+list_link& wheel_entry::link_of(wheel_entry& e) noexcept
+{
+  return e.link_;
+}
+
+wheel_entry& wheel_entry::of_link(list_link& link) noexcept
+{
+  return reinterpret_cast<wheel_entry&>(link);
+}
+
+chunk* chunk::of(const void* cell) noexcept
+{
+  return reinterpret_cast<chunk*>(reinterpret_cast<std::uintptr_t>(cell) &
+                                  ~std::uintptr_t{sizeof(chunk) - 1});
+}
+
+void chunk_queue::push_back(chunk& c) noexcept
+{
+  c.prev = tail;
+  c.next = nullptr;
+  (tail ? tail->next : head) = &c;
+  tail = &c;
+  ++length;
+}
+
+void chunk_queue::unlink(chunk& c) noexcept
+{
+  (c.prev ? c.prev->next : head) = c.next;
+  (c.next ? c.next->prev : tail) = c.prev;
+  --length;
+}
+
+void chunk_queue::splice_back(chunk_queue& other) noexcept
+{
+  if (!other.head) return;
+  other.head->prev = tail;
+  (tail ? tail->next : head) = other.head;
+  tail = other.tail;
+  length += other.length;
+  other = {};
+}
+
 chunk_pool::~chunk_pool()
 {
   // Of each page the first chunk stands for the page, which goes when all chunks are out of the
@@ -17,6 +69,11 @@ chunk_pool::~chunk_pool()
   }
   while (free_block* const page = pages.pop_front()) pages_.give_back(page);
   pages_.forgo(promised_);
+}
+
+void chunk_pool::reserve(std::size_t n)
+{
+  if (n > capacity_) grow(n);
 }
 
 void chunk_pool::grow(std::size_t n)

@@ -228,7 +228,7 @@ tick timing_wheel::turn_of(unsigned level, tick first) const noexcept
 tick timing_wheel::next_tick() noexcept
 {
   close_vacant();
-  if (!slots_[overdue_slot_].empty()) return now_;
+  if (slots_[overdue_slot_].head) return now_;
   const tick cascade = next_cascade();
   return (occupied_levels_ & 1) != 0 ? std::min(first_span(0), cascade) : cascade;
 }
@@ -236,7 +236,7 @@ tick timing_wheel::next_tick() noexcept
 /// The first tick at which a slot cascades; `never` if there is none.
 tick timing_wheel::next_cascade() const noexcept
 {
-  tick next = slots_[overflow_slot_].empty() ? never : horizon_[levels_];
+  tick next = !slots_[overflow_slot_].head ? never : horizon_[levels_];
   for (std::uint64_t left = occupied_levels_ & ~std::uint64_t{1}; left != 0; left &= left - 1) {
     const auto level = static_cast<unsigned>(std::countr_zero(left));
     next = std::min(next, turn_of(level, first_span(level)));
@@ -247,8 +247,8 @@ tick timing_wheel::next_cascade() const noexcept
 bool timing_wheel::empty() noexcept
 {
   close_vacant();
-  return occupied_levels_ == 0 && slots_[overdue_slot_].empty() && slots_[overflow_slot_].empty() &&
-         slots_[never_slot_].empty();
+  return occupied_levels_ == 0 && !slots_[overdue_slot_].head && !slots_[overflow_slot_].head &&
+         !slots_[never_slot_].head;
 }
 
 tick timing_wheel::advance(tick to) noexcept
@@ -266,7 +266,7 @@ tick timing_wheel::advance(tick to) noexcept
 /// Moves what is due by `to` to the due queue. Returns when there is more to do.
 tick timing_wheel::collect(tick to) noexcept
 {
-  if (!slots_[overdue_slot_].empty()) take_overdue();
+  if (slots_[overdue_slot_].head) take_overdue();
   for (;;) {
     const tick cascade = next_cascade();
     const tick first = expire(std::min(to, tick{count(cascade) - 1}));
@@ -292,7 +292,7 @@ tick timing_wheel::expire(tick last) noexcept
 
 chunk_queue timing_wheel::detach(std::uint32_t slot) noexcept
 {
-  if (!slots_[slot].empty()) mark_empty(slot);
+  if (slots_[slot].head) mark_empty(slot);
   return std::exchange(slots_[slot], {});
 }
 
@@ -336,7 +336,7 @@ void timing_wheel::cascade(unsigned level, tick first) noexcept
   chunk_queue source = detach(slot);
   raise_horizons();
   cascaded_ += refile(source, piece);
-  if (source.empty()) return;
+  if (!source.head) return;
   slots_[slot] = source;
   mark_occupied(slot);
   raise_horizons();  // which lowers them, so that newer entries go behind the rest
@@ -355,7 +355,7 @@ void timing_wheel::cascade_overflow() noexcept
 std::uint64_t timing_wheel::refile(chunk_queue& source, std::size_t chunks) noexcept
 {
   std::uint64_t n = 0;
-  for (; chunks != 0 && !source.empty(); --chunks) {
+  for (; chunks != 0 && source.head; --chunks) {
     chunk& c = *source.head;
     prefetch_behind(c);
     for (unsigned i = 0; i < c.used; ++i) {
@@ -421,11 +421,48 @@ void timing_wheel::raise_horizons() noexcept
     limit = std::min(limit, reach);
     if (level < levels_) {
       if (occupied_levels_ >> level & 1) limit = std::min(limit, first_span(level));
-    } else if (!slots_[overflow_slot_].empty()) {
+    } else if (slots_[overflow_slot_].head) {
       limit = std::min(limit, horizon_[level]);
     }
     horizon_[level] = limit;
   }
+}
+
+bool timing_wheel::is_due(const wheel_entry& e) const noexcept
+{
+  return e.at_.due <= now_;
+}
+
+bool timing_wheel::has_due() const noexcept
+{
+  return due_.chunks.head;
+}
+
+bool timing_wheel::has_drained() const noexcept
+{
+  return drained_.chunks.head;
+}
+
+wheel_entry* timing_wheel::pop_due() noexcept
+{
+  return pop(due_);
+}
+
+wheel_entry* timing_wheel::front_due() const noexcept
+{
+  return front(due_);
+}
+
+std::span<wheel_entry* const> timing_wheel::fresh_due() const noexcept
+{
+  const chunk* const c = due_.chunks.head;
+  if (!c || due_.read != 0) return {};
+  return {c->cells, c->used};
+}
+
+wheel_entry* timing_wheel::pop_drained() noexcept
+{
+  return pop(drained_);
 }
 
 wheel_entry* timing_wheel::front(const outlet& from) const noexcept
@@ -447,6 +484,16 @@ wheel_entry* timing_wheel::pop(outlet& from) noexcept
   --size_;
   if (--c.live == 0) leave(from, c);
   return e;
+}
+
+void timing_wheel::erase_due(wheel_entry& e) noexcept
+{
+  erase_from(due_, e);
+}
+
+void timing_wheel::erase_drained(wheel_entry& e) noexcept
+{
+  erase_from(drained_, e);
 }
 
 void timing_wheel::erase_from(outlet& from, wheel_entry& e) noexcept

@@ -123,7 +123,7 @@ std::string timing_wheel::check(bool (*inserted_before)(const wheel_entry&,
     std::uint32_t occupied = 0;
     for (std::uint32_t i = 0; i <= mask_; ++i) {
       const bool set = occupied_[level * words_per_level_ + i / 64] >> i % 64 & 1;
-      if (set == slots_[(level << slot_bits_) + i].empty())
+      if (set == !slots_[(level << slot_bits_) + i].head)
         return say("occupancy: wrong bit for slot ", i, " of level ", level);
       occupied += set;
     }
@@ -147,7 +147,7 @@ std::string timing_wheel::check(bool (*inserted_before)(const wheel_entry&,
     };
     if (const std::string broken = proof.check(from->chunks, from->read, wrong); !broken.empty())
       return say(broken, where);
-    if (from->chunks.empty() && from->read != 0) return say("chunks: cells read of none", where);
+    if (!from->chunks.head && from->read != 0) return say("chunks: cells read of none", where);
   }
 
   if (proof.entries != size_) return say("chunks: ", proof.entries, " entries, size() is ", size_);

@@ -20,8 +20,8 @@ namespace asio_wheel::detail {
 tick timing_wheel::first_tick(unsigned level) noexcept
 {
   close_vacant();
-  if (level == levels_) return slots_[overflow_slot_].empty() ? never : horizon_[levels_];
-  if (level == 0 && !slots_[overdue_slot_].empty()) return now_;
+  if (level == levels_) return !slots_[overflow_slot_].head ? never : horizon_[levels_];
+  if (level == 0 && slots_[overdue_slot_].head) return now_;
   return (occupied_levels_ >> level & 1) != 0 ? first_span(level) : never;
 }
 

@@ -28,11 +28,10 @@ class operation : public deadline_wait {
 public:
   operation(context_with_wheel& c, duration delay,
             deadline_report report = deadline_report::timed_out)
-    : operation({core_of(c.wheel).local(), core_of(c.wheel).clock().tick_for(delay)}, report)
+    : operation(deadline_filing(core_of(c.wheel), delay), report)
   {}
   ~operation() { static_cast<void>(take_core()); }
 
-  using deadline_wait::ask;
   using deadline_wait::departure;
 
   [[nodiscard]] bool start() { return deadline_wait::start(when_); }
@@ -246,7 +245,7 @@ BOOST_AUTO_TEST_CASE(costs_no_pass_if_the_next_follows_in_its_handler)
       const operation::departure left = third.end_before_handler();
       BOOST_TEST(left.is_last);
       BOOST_TEST(second.start());
-      operation::ask(left.to_ask);
+      if (left.to_tell_of) wheel_core::tell_driver(*left.to_tell_of);
     }
     BOOST_TEST(c.context.poll() == 0U);
     BOOST_TEST(second.end());

@@ -21,7 +21,7 @@ BOOST_AUTO_TEST_CASE(is_the_wheels_where_none_is_given)
 {
   context_with_wheel c;
   const wheel_timer timer(c.wheel);
-  BOOST_TEST((&timer.get_executor() == &core_of(c.wheel).executor()));
+  BOOST_TEST((&timer.get_executor() == &core_of(c.wheel).executor));
 }
 
 BOOST_AUTO_TEST_CASE(of_another_kind_stays_with_both_after_a_move)

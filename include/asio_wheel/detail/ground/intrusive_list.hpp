@@ -22,13 +22,15 @@ public:
   intrusive_list& operator=(const intrusive_list&) = delete;
 
   [[nodiscard]] bool empty() const noexcept { return end_.next == &end_; }
-  [[nodiscard]] bool has_one() const noexcept
-  {
-    return end_.next != &end_ && end_.next == end_.prev;
-  }
-
   /// The first object; nullptr if there is none.
   [[nodiscard]] Node* front() noexcept { return empty() ? nullptr : &Node::of_link(*end_.next); }
+
+  /// The one object; nullptr if there is none, or more than one.
+  [[nodiscard]] Node* only() noexcept
+  {
+    const bool has_one = end_.next == end_.prev && end_.next != &end_;
+    return has_one ? &Node::of_link(*end_.next) : nullptr;
+  }
 
   void push_back(Node& node) noexcept { insert_before(end_, Node::link_of(node)); }
   void push_front(Node& node) noexcept { insert_before(*end_.next, Node::link_of(node)); }

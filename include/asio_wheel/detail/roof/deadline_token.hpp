@@ -184,8 +184,7 @@ private:
         else
           fail_without_wheel();
       }
-      wheel_core& c = detail::core_of(*wheel);
-      return deadline_filing{c.local(), c.clock().tick_for(by.when)};
+      return deadline_filing(detail::core_of(*wheel), by.when);
     }
   }
 

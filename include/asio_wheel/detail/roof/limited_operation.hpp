@@ -71,7 +71,7 @@ public:
   {
     departure left;
     if (!is_guarded || !end_guarded(has_slot<Handler>)) left = leave(operation_end::none);
-    const epilogue later{guard_, left.to_ask};
+    const epilogue later{guard_, left.to_tell_of};
     if (!left.is_last) [[unlikely]]
       return leave_result_behind(std::forward<Args>(args)...);
     if (keeps_core_) [[unlikely]]  // if not, there is no verdict
@@ -97,14 +97,14 @@ private:
   /// What is done behind the handler of an operation that has ended.
   struct epilogue {
     operation_guard* guard;  ///< with its count
-    home* to_ask;
+    home* to_tell_of;
 
     [[gnu::always_inline]] ~epilogue()
     {
       if constexpr (is_guarded)
         operation_guard::rest(guard);
-      else
-        ask(to_ask);
+      else if (to_tell_of)
+        wheel_core::tell_driver(*to_tell_of);
     }
   };
 
@@ -199,7 +199,7 @@ private:
     if (outcome == wait_outcome::undecided) {
       if constexpr (!runs_anywhere) {
         const executor_type ex = self.executor();
-        if (!is_native(ex, self.core().executor()))
+        if (!is_native(ex, self.core().executor))
           return self.send(taken_up, [&ex](auto f) { asio::post(ex, errand(std::move(f))); });
       }
       outcome = self.begin_here(taken_up);

@@ -29,65 +29,35 @@ namespace asio_wheel::detail {
 /// driver about what is needed no longer, is done after the lock is released.
 class section {
 public:
-  explicit section(home& h) noexcept : home_(h) { h.lock(); }
-  section(home& h, std::adopt_lock_t) noexcept : home_(h) {}
+  explicit section(home& h) noexcept;
+  section(home& h, std::adopt_lock_t) noexcept;
   section(const section&) = delete;
   section& operator=(const section&) = delete;
-  ~section()
-  {
-    if (unfinished_)
-      finish(home_, destroyed_);
-    else
-      home_.unlock();
-  }
+  ~section();
 
-  [[nodiscard]] home& at() const noexcept { return home_; }
+  home& at;
 
   // As the functions of the shard.
 
-  template <class... Args>
-  std::size_t cancel(Args&&... args) noexcept
-  {
-    return count(home_.cancel(std::forward<Args>(args)...));
-  }
-  std::size_t cancel_one(timer_wait_list& waits) noexcept { return count(home_.cancel_one(waits)); }
-  std::size_t cancel_all() noexcept { return count(home_.cancel_all()); }
-  void reject(wait_op& op) noexcept
-  {
-    unfinished_ = true;
-    home_.reject(op);
-  }
-  void take_back(wait_op& op) noexcept
-  {
-    unfinished_ = true;
-    home_.take_back(op);
-  }
+  std::size_t cancel(wait_op& op) noexcept;
+  std::size_t cancel(timer_wait_list& waits, bool at_home) noexcept;
+  std::size_t cancel_one(timer_wait_list& waits) noexcept;
+  std::size_t cancel_all() noexcept;
+  void reject(wait_op& op) noexcept;
+  void take_back(wait_op& op) noexcept;
 
   // As those of the shard, for the deadline of an operation that has left the list of its guard.
-  inline void file_due(wait_op& op) noexcept;
-  void abort(wait_op& op) noexcept
-  {
-    unfinished_ = true;
-    home_.abort(op);
-  }
-  void refuse(wait_op& op) noexcept
-  {
-    unfinished_ = true;
-    home_.refuse(op);
-  }
+  void file_due(wait_op& op) noexcept;
+  void abort(wait_op& op) noexcept;
+  void refuse(wait_op& op) noexcept;
 
   /// Destroys a wait that was not filed. At most one in a section.
-  void destroy(wait_op& op) noexcept
-  {
-    unfinished_ = true;
-    destroyed_ = &op;
-  }
+  void destroy(wait_op& op) noexcept;
 
 private:
-  inline std::size_t count(std::size_t cancelled) noexcept;
-  [[gnu::noinline]] ASIO_WHEEL_EXPORT static void finish(home& h, wait_op* destroyed) noexcept;
+  std::size_t count(std::size_t cancelled) noexcept;
+  [[gnu::noinline]] static void finish(home& h, wait_op* destroyed) noexcept;
 
-  home& home_;
   bool unfinished_ = false;  ///< something is left to be done
   wait_op* destroyed_ = nullptr;
 };
@@ -103,14 +73,14 @@ class ASIO_WHEEL_EXPORT wheel_core final : public intrusive_ref_counter<wheel_co
                                            private driven {
 public:
   wheel_core(asio::execution_context& context, const asio::any_io_executor& ex,
-             const wheel_options& options);
+             const wheel_options& given);
   ~wheel_core();  // not in every user's code: what it takes apart is hidden in a shared library
 
-  [[nodiscard]] wheel_core& core() noexcept { return *this; }
-  [[nodiscard]] const wheel_options& options() const noexcept { return options_; }
-  [[nodiscard]] const wheel_clock& clock() const noexcept { return clock_; }
-  [[nodiscard]] const asio::any_io_executor& executor() const noexcept { return executor_; }
-  [[nodiscard]] const native_executor& native() const noexcept { return native_; }
+  const wheel_options options;
+  const asio::any_io_executor executor;
+  const native_executor native;
+
+  [[nodiscard]] const wheel_clock& clock() const noexcept;
 
   /// Posts a function to the context, or drops it if that is going away. Throws what posting
   /// throws.
@@ -118,7 +88,7 @@ public:
   void post(Function f)
   {
     const std::shared_lock inside(posting_, std::try_to_lock);
-    if (inside) native_.post(std::move(f));
+    if (inside) native.post(std::move(f));
   }
 
   /// Where this thread starts its waits.
@@ -136,7 +106,7 @@ public:
   [[nodiscard]] bool file(section& s, wait_op& op, tick when);
 
   /// To be called after filing: makes sure of a wake-up.
-  void wake_at(tick when) noexcept { driver_.wake_at(when); }
+  void wake_at(tick when) noexcept;
 
   /// Decides how a wait ends that was sent at `taken_up`, on the handler's executor. Undecided if
   /// it was filed again.
@@ -146,25 +116,14 @@ public:
   void drop(wait_op& op, home& h) noexcept;
 
   /// Keeps the core for a deadline that is not filed any more. Requires the lock of its home.
-  void keep_for(wait_op& deadline) noexcept
-  {
-    if (deadline.keeps_core_) return;
-    deadline.keeps_core_ = true;
-    intrusive_ptr_add_ref(this);
-  }
+  void keep_for(wait_op& deadline) noexcept;
 
   /// Tells the driver what is not needed any more at `h`, if anything.
   [[gnu::noinline]] ASIO_WHEEL_EXPORT static void tell_driver(home& h) noexcept;
 
   /// Keeps the count that max_pending is compared with.
-  void count_ended(std::size_t n) noexcept
-  {
-    if (options_.max_pending != 0) pending_.fetch_sub(n, std::memory_order_relaxed);
-  }
-  void count_started(std::size_t n) noexcept
-  {
-    if (options_.max_pending != 0) pending_.fetch_add(n, std::memory_order_relaxed);
-  }
+  void count_ended(std::size_t n) noexcept;
+  void count_started(std::size_t n) noexcept;
 
   /// Sets the pressure. Those that follow it are told by passes.
   void set_pressure(double p) noexcept;
@@ -249,9 +208,6 @@ private:
   [[nodiscard]] tick take_ended(next_wait& next, home& h, bool first) noexcept;
   void destroy_later(wait_op& op, wait_list& all) noexcept;
 
-  const wheel_options options_;
-  const asio::any_io_executor executor_;
-  const native_executor native_;
   const reserved_memory reserved_;
   wheel_clock clock_;
   homes homes_;
@@ -275,6 +231,7 @@ private:
   std::atomic<time_point> found_due_{none_found};
 
   pressure pressure_{clock_};
+  std::atomic<bool> is_pressed_{false};  ///< the pressure has been set: passes look
 
   gate posting_;  ///< of post()
 
@@ -282,21 +239,5 @@ private:
 
   driver driver_;
 };
-
-inline std::size_t section::count(std::size_t cancelled) noexcept
-{
-  if (cancelled == 0) return 0;
-  home_.core().count_ended(cancelled);
-  // A delivery that is on its way will find them.
-  unfinished_ |= !home_.ended_delivery_.is_requested() || home_.has_unneeded();
-  return cancelled;
-}
-
-inline void section::file_due(wait_op& op) noexcept
-{
-  unfinished_ = true;
-  home_.core().count_started(1);
-  home_.file_due(op);
-}
 
 }  // namespace asio_wheel::detail

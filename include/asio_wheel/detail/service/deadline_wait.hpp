@@ -34,14 +34,14 @@ enum class operation_end : std::uint8_t {
 [[noreturn]] ASIO_WHEEL_EXPORT void fail_without_wheel();
 
 /// Where the deadline of an operation is filed once that has been initiated.
-struct deadline_filing {
-  home& at;
-  tick when;
+struct ASIO_WHEEL_EXPORT deadline_filing {
+  [[gnu::flatten]] deadline_filing(wheel_core& c, duration delay) noexcept;
+  [[gnu::flatten]] deadline_filing(wheel_core& c, time_point deadline) noexcept;
 
-  [[nodiscard]] const asio::any_io_executor& executor() const noexcept
-  {
-    return at.core().executor();
-  }
+  home& at;
+  const tick when;
+
+  [[nodiscard]] const asio::any_io_executor& executor() const noexcept { return at.core.executor; }
 };
 
 /// The same for one that is guarded.
@@ -50,7 +50,7 @@ struct guard_filing {
 
   [[nodiscard]] const asio::any_io_executor& executor() const noexcept
   {
-    return by.guard->core().executor();
+    return by.guard->core().executor;
   }
 };
 
@@ -90,8 +90,9 @@ protected:
 
   /// What is left to the caller of leave().
   struct departure {
-    bool is_last = true;     ///< the state is the caller's
-    home* to_ask = nullptr;  ///< ask() it
+    bool is_last = true;         ///< the state is the caller's
+    home* to_tell_of = nullptr;  ///< wheel_core::tell_driver(), behind the operation's handler: by
+                                 ///< then the next operation has often started
   };
 
   deadline_wait(end_fn f, const deadline_filing& where, asio::cancellation_type_t type,
@@ -111,7 +112,7 @@ protected:
   {}
   ~deadline_wait() = default;
 
-  [[nodiscard]] wheel_core& core() const noexcept { return home_->core(); }
+  [[nodiscard]] wheel_core& core() const noexcept { return home_->core; }
   [[nodiscard]] asio::cancellation_type_t type() const noexcept { return type_; }
 
   /// Ties the state to the link in the slot of its handler.
@@ -148,7 +149,7 @@ protected:
   {
     home& h = *home_;
     h.lock();
-    if (!shard::is_guarded(*this) || holders_ != 0) [[unlikely]] {
+    if (state_ != wait_state::guarded || holders_ != 0) [[unlikely]] {
       h.unlock();
       return false;
     }
@@ -162,14 +163,8 @@ protected:
   /// caller, the holders are to see to the rest, unless `how` is none.
   [[nodiscard, gnu::flatten]] departure leave(operation_end how) noexcept;
 
-  /// Tells the driver if there is nothing to wake up for: behind the handler of the operation, for
-  /// by then the next one has often started, and there is. Null: does nothing.
-  static void ask(home* h) noexcept
-  {
-    if (h && h->has_unneeded()) wheel_core::tell_driver(*h);
-  }
-
-  /// leave() and ask(), where no handler is to be called. Whether the state is the caller's.
+  /// leave() and tell_driver(), where no handler is to be called. Whether the state is the
+  /// caller's.
   [[nodiscard]] bool leave_and_tell(operation_end how) noexcept;
 
   [[nodiscard]] operation_end end() const noexcept { return end_; }

@@ -35,13 +35,10 @@ public:
          driven& whom);
 
   /// Makes sure of a pass at or before `when`, for a wait that is filed.
-  void wake_at(tick when) noexcept
-  {
-    if (when < wake_.load(std::memory_order_seq_cst)) wake_earlier(when);
-  }
+  void wake_at(tick when) noexcept;
 
   /// Makes sure of a pass that begins after this call does.
-  void insist() noexcept { wake_at(tick{}); }
+  void insist() noexcept;
 
   /// Says that nothing is left to do at `unneeded`; at tick 0, that nothing is left at all.
   /// If the pass that would set the timer anew cannot be requested, it fires once in vain.

@@ -21,19 +21,15 @@ class wheel_core;
 /// A shard as its waits and timers see it: with the way to the core.
 class home final : public shard {
 public:
-  home(wheel_core& c, std::size_t number, wheel_geometry geometry, const wheel_clock& clock)
+  home(wheel_core& c, std::size_t n, wheel_geometry geometry, const wheel_clock& clock)
     : shard(geometry, clock),
-      core_(c),
-      number_(number)
+      core(c),
+      number(n)
   {}
 
-  [[nodiscard]] wheel_core& core() const noexcept { return core_; }
-
-  /// Below max_shards.
-  [[nodiscard]] std::size_t number() const noexcept { return number_; }
-
-  /// The one that was made before this; null if none was.
-  [[nodiscard]] home* older() const noexcept { return older_; }
+  wheel_core& core;
+  const std::size_t number;  ///< below max_shards
+  home* older = nullptr;     ///< the one that was made before this; null if none was
 
   /// Takes the answer of a wait that was asked for its handler's type (wait_outcome::described);
   /// null if types have no names in this program.
@@ -41,13 +37,9 @@ public:
   [[nodiscard]] const std::type_info* described() const noexcept { return described_; }
 
 private:
-  friend class homes;
   friend class wheel_core;
   friend class section;
 
-  wheel_core& core_;
-  const std::size_t number_;
-  home* older_ = nullptr;
   const std::type_info* described_ = nullptr;
   delivery ended_delivery_;  ///< of the waits that have ended
 };
@@ -66,14 +58,11 @@ public:
   /// uses.
   [[nodiscard]] home& of_this_thread() noexcept;
 
-  /// The one that was made last; home::older() leads to all others. Whoever makes one and then asks
+  /// The one that was made last; home::older leads to all others. Whoever makes one and then asks
   /// for a wake-up is seen by the pass, or sees it (driver.hpp).
-  [[nodiscard]] home* latest() const noexcept { return latest_.load(std::memory_order_seq_cst); }
+  [[nodiscard]] home* latest() const noexcept;
 
-  [[nodiscard]] home& operator[](std::size_t number) const noexcept
-  {
-    return *of_number_[number].load(std::memory_order_acquire);
-  }
+  [[nodiscard]] home& operator[](std::size_t number) const noexcept;
 
   /// What is made from here on is closed already.
   void close() noexcept;
@@ -104,7 +93,7 @@ private:
 /// Guarded by the lock of its owner, which is taken before those of the shards.
 class due_shards {
 public:
-  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+  [[nodiscard]] bool empty() const noexcept;
 
   /// Something is due in that shard.
   void add(home& h) noexcept;

@@ -34,22 +34,6 @@ struct guarded_by {
   time_point until;
 };
 
-/// The deadline of an operation as a guard sees it.
-class guarded_wait : public linked<wait_op> {
-protected:
-  guarded_wait(end_fn f, bool foreign, operation_guard* g = nullptr, time_point until = {}) noexcept
-    : linked(f, {.foreign = foreign, .shared = true}),
-      guard_(g),
-      until_(until)
-  {}
-
-  operation_guard* const guard_;  ///< counted until the operation ends; null if none
-  const time_point until_;        ///< of no meaning without a guard
-
-private:
-  friend class operation_guard;
-};
-
 /// Operations that share one lazy wait: either all have the one deadline of the guard, which
 /// anybody may put off, or each has its own.
 ///

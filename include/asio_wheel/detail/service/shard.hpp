@@ -33,24 +33,17 @@ namespace asio_wheel::detail {
 /// Guarded by the shard's lock.
 class put_off_cancels {
 public:
-  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+  [[nodiscard]] bool empty() const noexcept;
 
   /// Whether it is time to carry out what is here: later for a thread of another shard, whose
   /// caches the waits are not likely to be in.
-  [[nodiscard]] bool is_time(bool at_home) const noexcept
-  {
-    constexpr std::size_t enough = 16;
-    return size_ >= enough && (at_home || size_ == ops_.size());
-  }
+  [[nodiscard]] bool is_time(bool at_home) const noexcept;
 
   /// Requires that there is room.
-  void add(timer_wait_op& op) noexcept { ops_[size_++] = &op; }
+  void add(timer_wait_op& op) noexcept;
 
   /// Forgets them, and returns them in order. They stay where they are until the next add().
-  [[nodiscard]] std::span<timer_wait_op*> take() noexcept
-  {
-    return {ops_.data(), std::exchange(size_, std::uint8_t{0})};
-  }
+  [[nodiscard]] std::span<timer_wait_op*> take() noexcept;
 
 private:
   std::uint8_t size_ = 0;
@@ -85,7 +78,7 @@ public:
   using spin_lock::unlock;
 
   /// Whether the context is going away: no wait may be filed any more.
-  [[nodiscard]] bool is_closed() const noexcept { return closed_; }
+  [[nodiscard]] bool is_closed() const noexcept;
 
   // file
 
@@ -98,7 +91,7 @@ public:
   /// Puts the deadline of an operation into the list of its guard.
   void guard(wait_op& op, wait_list& guarded) noexcept
   {
-    set_state(op, wait_state::guarded);
+    op.state_ = wait_state::guarded;
     op.stamp_ = stamp_ & wait_op::last_stamp;  // for is_all_cancelled()
     guarded.push_back(op);
   }
@@ -109,29 +102,18 @@ public:
   void file_due(wait_op& op) noexcept;
   void abort(wait_op& op) noexcept;
   void refuse(wait_op& op) noexcept;
-  static void let_go(wait_op& op) noexcept { set_state(op, wait_state::none); }
-
-  /// Whether a wait is in the wheel.
-  [[nodiscard]] static bool is_filed(const wait_op& op) noexcept
-  {
-    return state_of(op) == wait_state::filed;
-  }
-
-  [[nodiscard]] static bool is_guarded(const wait_op& op) noexcept
-  {
-    return state_of(op) == wait_state::guarded;
-  }
+  static void let_go(wait_op& op) noexcept { op.state_ = wait_state::none; }
 
   /// Whether a wait that was filed has not begun yet.
   [[nodiscard]] static bool is_reachable(const wait_op& op) noexcept
   {
-    return state_of(op) != wait_state::none;
+    return op.state_ != wait_state::none;
   }
 
   /// Whether a wait that was sent, or was to be sent, would expire now if it began.
   [[nodiscard]] bool is_to_expire(const wait_op& op) const noexcept
   {
-    return state_of(op) != wait_state::cancelled && state_of(op) != wait_state::rejected &&
+    return op.state_ != wait_state::cancelled && op.state_ != wait_state::rejected &&
            !is_all_cancelled(op);
   }
 
@@ -158,20 +140,13 @@ public:
   /// Moves the wheel back to `now`, if it is ahead of that. What is due stays due.
   void rewind(tick now) noexcept;
 
-  [[nodiscard]] bool has_due() const noexcept { return wheel_.has_due(); }
+  [[nodiscard]] bool has_due() const noexcept;
 
   /// Where the next wait that is due stands among those of all shards. Requires that there is one.
-  [[nodiscard]] due_key first_due() const noexcept
-  {
-    const auto& op = static_cast<const wait_op&>(*wheel_.front_due());
-    return {op.due(), op.stamp_};
-  }
+  [[nodiscard]] due_key first_due() const noexcept;
 
   /// Whether the next wait that is due is an operation's deadline. Requires that there is one.
-  [[nodiscard]] bool is_deadline_due() const noexcept
-  {
-    return static_cast<const wait_op&>(*wheel_.front_due()).shared_;
-  }
+  [[nodiscard]] bool is_deadline_due() const noexcept;
 
   // begin
 
@@ -185,10 +160,7 @@ public:
   [[nodiscard]] wait_outcome begin(wait_op& op, time_point taken_up, tick& renewed) noexcept;
 
   /// Whether there are waits for pop_ended().
-  [[nodiscard]] bool has_ended() const noexcept
-  {
-    return !put_off_.empty() || !ended_.empty() || wheel_.has_drained();
-  }
+  [[nodiscard]] bool has_ended() const noexcept;
 
   /// The next wait that was cancelled, refused or handed back.
   [[nodiscard]] wait_op* pop_ended(wait_outcome& outcome) noexcept;
@@ -221,23 +193,14 @@ public:
   /// The first tick to which advance() may have anything to do; no_tick if no wait is filed that is
   /// not due; `unknown` if a wait was taken out since the latest advance(). Does not require the
   /// lock: a thread that makes it earlier asks for a wake-up afterwards.
-  [[nodiscard]] tick next_tick() const noexcept { return next_.load(std::memory_order_seq_cst); }
+  [[nodiscard]] tick next_tick() const noexcept;
 
   /// What there is to wake up for no more: a tick; tick 0 if nothing is left; no_tick if there is
   /// nothing to say. Says it once.
-  [[nodiscard]] tick take_unneeded() noexcept
-  {
-    const tick unneeded = unneeded_.load(std::memory_order_relaxed);
-    if (unneeded == no_tick) return no_tick;
-    unneeded_.store(no_tick, std::memory_order_relaxed);
-    return wheel_.empty() ? tick{} : unneeded;
-  }
+  [[nodiscard]] tick take_unneeded() noexcept;
 
   /// Whether take_unneeded() has something to say. Does not require the lock.
-  [[nodiscard]] bool has_unneeded() const noexcept
-  {
-    return unneeded_.load(std::memory_order_relaxed) != no_tick;
-  }
+  [[nodiscard]] bool has_unneeded() const noexcept;
 
   // What there is to tell.
 
@@ -250,10 +213,7 @@ public:
 
   /// Whether a wait was cancelled by cancel_all(). Such a wait is where it was, but that what was
   /// in the wheel is drained.
-  [[nodiscard]] bool is_all_cancelled(const wait_op& op) const noexcept
-  {
-    return op.stamp_ <= all_cancelled_;
-  }
+  [[nodiscard]] bool is_all_cancelled(const wait_op& op) const noexcept;
 
   // A survey of the waits, in pieces; one at a time (core_survey.cpp).
 
@@ -292,20 +252,9 @@ public:
   void add_free_chunks(free_blocks& chunks) noexcept { wheel_.add_free_chunks(chunks); }
 
   /// Carries out the cancels that were put off.
-  void settle() noexcept
-  {
-    if (!put_off_.empty()) carry_out_cancels();
-  }
+  void settle() noexcept;
 
 private:
-  [[nodiscard]] static wait_state state_of(const wait_op& op) noexcept
-  {
-    return static_cast<wait_state>(op.state_);
-  }
-  static void set_state(wait_op& op, wait_state s) noexcept
-  {
-    op.state_ = static_cast<std::uint64_t>(s) & 7;
-  }
   [[nodiscard]] static wait_link& link_of(const wait_op& op) noexcept;
   static void cut_ties(wait_op& op) noexcept;
 

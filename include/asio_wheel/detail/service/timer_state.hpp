@@ -27,7 +27,7 @@ public:
   /// The core of the wheel; the object counts as one of its owners.
   [[nodiscard]] wheel_core& core() const noexcept
   {
-    return home_.load(std::memory_order_acquire)->core();
+    return home_.load(std::memory_order_acquire)->core;
   }
 
   /// Cancels what is pending. Returns how many that were.
@@ -37,17 +37,11 @@ protected:
   explicit timer_waits(wheel_core& c) noexcept;
   ~timer_waits();
 
+  /// Where this thread starts its waits. It may be made for that, so no lock may be held.
+  [[nodiscard]] home& here() const noexcept;
+
   /// A critical section on the waits' home, whichever that is.
-  [[nodiscard]] section enter() const noexcept
-  {
-    for (;;) {
-      home* const h = home_.load(std::memory_order_acquire);
-      h->lock();
-      // Acquires again: the object may have been away, and back, with its waits changed there.
-      if (h == home_.load(std::memory_order_acquire)) return {*h, std::adopt_lock};
-      h->unlock();
-    }
-  }
+  [[nodiscard]] section enter() const noexcept;
 
   /// Cancels what is pending, and takes over the waits of `other`; `take()` takes what else it
   /// wants in the same critical section.
@@ -58,37 +52,26 @@ protected:
   /// afterwards; then the object may be gone, but not the core.
   [[nodiscard]] inline bool file(section& s, timer_wait_op& op, tick when);
 
-  /// Cancels what is pending, in a section; `here` is the home of this thread.
-  std::size_t cancel(section& s, const home& here) noexcept;
-
-  /// The waits, for a section.
-  [[nodiscard]] timer_wait_list& waits() noexcept { return waits_; }
-
   /// Whether the waits are at home there.
-  [[nodiscard]] bool is_at(const home& h) const noexcept
-  {
-    return home_.load(std::memory_order_relaxed) == &h;
-  }
+  [[nodiscard]] bool is_at(const home& h) const noexcept;
 
   /// Takes the object, which has no waits, to another home. Requires a section.
-  void go_to(home& h) noexcept
-  {
-    if (!is_at(h)) home_.store(&h, std::memory_order_release);
-  }
+  void go_to(home& h) noexcept;
 
   /// Takes it to the home of this thread, unless it has waits.
   void go_here() noexcept;
+
+  timer_wait_list waits_;  // for a section
 
 private:
   void take_over(timer_waits& other, const section& s) noexcept;
 
   std::atomic<home*> home_;  ///< of a core that is counted
-  timer_wait_list waits_;
 };
 
 inline bool timer_waits::file(section& s, timer_wait_op& op, tick when)
 {
-  if (!s.at().core().file(s, op, when)) return false;
+  if (!s.at.core.file(s, op, when)) return false;
   waits_.push_back(op);
   return true;
 }
@@ -125,18 +108,18 @@ public:
   [[gnu::flatten]] std::size_t cancel() noexcept;
 
   /// Cancels the oldest pending wait. Returns how many that were, 0 or 1.
-  std::size_t cancel_one() noexcept;
+  [[gnu::flatten]] std::size_t cancel_one() noexcept;
 
   /// Starts a wait; the core owns it from here on.
   /// Throws std::bad_alloc, with nothing changed and the wait not taken over.
   [[gnu::flatten]] void start(timer_wait_op& op);
 
 private:
-  std::size_t set_expiry(time_point deadline, tick when, home& here) noexcept;
+  std::size_t set_expiry(time_point deadline, tick when, home& local) noexcept;
   [[nodiscard]] tick tick_of_expiry() const noexcept;
 
   void prefetch_self() const noexcept;
-  void prefetch_latest(const home& here) const noexcept;
+  void prefetch_latest(const home& local) const noexcept;
 
   std::atomic<const timer_wait_op*> latest_{nullptr};  ///< of the waits, which may be gone
   std::atomic<const void*> cell_{nullptr};             ///< its cell, unless it has cascaded since

@@ -116,7 +116,7 @@ private:
     errand(wait_handler& op, home& at, time_point taken_up) noexcept
       : op_(&op),
         at_(&at),
-        core_(&at.core()),
+        core_(&at.core),
         taken_up_(taken_up),
         allocator_(asio::get_associated_allocator(op.handler_))
     {}
@@ -296,7 +296,10 @@ struct initiate_wait {
 
   [[nodiscard]] const asio::any_io_executor& native() const noexcept
   {
-    return state->core().executor();
+    if constexpr (std::is_same_v<State, wheel_core>)
+      return state->executor;
+    else
+      return state->core().executor;
   }
 };
 

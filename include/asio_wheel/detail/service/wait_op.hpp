@@ -43,6 +43,7 @@ namespace asio_wheel::detail {
 // more instead of beginning, if its deadline is no longer the one that it was filed under.
 
 class home;
+class operation_guard;
 class wait_op;
 
 /// How a wait ends.
@@ -56,8 +57,8 @@ enum class wait_outcome : std::uint8_t {
   described,  ///< it does not end at all: its home is told the type of its handler
 };
 
-/// Where a wait is.
-enum class wait_state : std::uint8_t {
+/// Where a wait is. As wide as the word that it is part of.
+enum class wait_state : std::uint64_t {
   none,         ///< nowhere: not started yet, or begun
   filed,        ///< in the wheel, due or not
   sent,         ///< on its way to the handler's own executor
@@ -150,7 +151,7 @@ private:
   end_fn end_;
 
   // One word, to the stamp. The state is lowest, where a look at it takes no shift.
-  std::uint64_t state_ : 3 = 0;
+  wait_state state_ : 3 = wait_state::none;
   std::uint64_t of_timer_ : 1;
   std::uint64_t lazy_ : 1;
   std::uint64_t foreign_ : 1;
@@ -270,6 +271,22 @@ private:
   friend class shard;
 
   wait_link* link_ = nullptr;
+};
+
+/// The deadline of an operation as a guard sees it.
+class guarded_wait : public linked<wait_op> {
+protected:
+  guarded_wait(end_fn f, bool foreign, operation_guard* g = nullptr, time_point until = {}) noexcept
+    : linked(f, {.foreign = foreign, .shared = true}),
+      guard_(g),
+      until_(until)
+  {}
+
+  operation_guard* const guard_;  ///< counted until the operation ends; null if none
+  const time_point until_;        ///< of no meaning without a guard
+
+private:
+  friend class operation_guard;
 };
 
 }  // namespace asio_wheel::detail

@@ -29,12 +29,7 @@ public:
 
   /// The present, by which deadlines pass. Never ahead of clock_type, nor of start_of_delay() of a
   /// coarse clock, so no wait is early by either.
-  [[nodiscard]] time_point now() const noexcept
-  {
-    const auto stopped = stopped_at_.load(std::memory_order_relaxed);
-    if (stopped != 0) return time_point{duration{stopped}};
-    return coarse_grain_ == duration{} ? clock_type::now() : running_now();
-  }
+  [[nodiscard]] time_point now() const noexcept;
 
   /// now() as if the clock were not stopped.
   [[nodiscard]] ASIO_WHEEL_EXPORT time_point running_now() const noexcept;
@@ -42,20 +37,14 @@ public:
   // Stop and move the clock. The owner makes sure that only one thread does so at a time.
   void stop_at(time_point t) noexcept;
   void run() noexcept;
-  [[nodiscard]] bool is_stopped() const noexcept
-  {
-    return stopped_at_.load(std::memory_order_relaxed) != 0;
-  }
+  [[nodiscard]] bool is_stopped() const noexcept;
 
   /// Blocks the thread for a while, until `deadline` at the longest.
   ASIO_WHEEL_EXPORT void sleep_towards(time_point deadline) const;
 
   /// The time at which a delay begins: not before now(), and at most the coarse clock's grain after
   /// it.
-  [[nodiscard]] time_point start_of_delay() const noexcept
-  {
-    return coarse_grain_ == duration{} || is_stopped() ? now() : coarse_start_of_delay();
-  }
+  [[nodiscard]] time_point start_of_delay() const noexcept;
 
   /// start_of_delay() without a clock: all clocks of one kind read the same. The caller reads the
   /// time before it loads its wheel from memory, so that the cache miss overlaps with other work.
@@ -65,27 +54,15 @@ public:
 
   /// The early start_of_delay() if it is known, and else that of `*clock`. In the first case
   /// neither the pointer nor the clock is read.
-  [[nodiscard]] static time_point start_of_delay(const wheel_clock* const& clock) noexcept
-  {
-    const time_point early = early_start_of_delay();
-    return early != unknown ? early : clock->start_of_delay();
-  }
+  [[nodiscard]] static time_point start_of_delay(const wheel_clock* const& clock) noexcept;
 
   /// `start + delay`. Saturates: time_point::max() is never.
-  [[nodiscard]] static time_point add(time_point start, duration delay) noexcept
-  {
-    // Readings are positive, so only a positive delay can overflow.
-    return delay < time_point::max() - start ? start + delay : time_point::max();
-  }
+  [[nodiscard]] static time_point add(time_point start, duration delay) noexcept;
 
   /// The deadline `delay` from now: counted from `early` if it is known, else from
   /// start_of_delay().
-  [[nodiscard]] time_point deadline_after(duration delay, time_point early = unknown) const noexcept
-  {
-    // A delay that is over at once must not start after now(), as a coarse one does.
-    if (delay <= duration::zero()) return add(now(), delay);
-    return add(early != unknown ? early : start_of_delay(), delay);
-  }
+  [[nodiscard]] time_point deadline_after(duration delay,
+                                          time_point early = unknown) const noexcept;
 
   /// The first tick that is not before `t`; `never` for time_point::max().
   [[nodiscard]] tick tick_ceil(time_point t) const noexcept;

@@ -23,17 +23,14 @@ public:
   wheel_entry& operator=(const wheel_entry&) = delete;
 
   /// The tick it was filed under. Linking the entry into a list overwrites it.
-  [[nodiscard]] tick due() const noexcept { return at_.due; }
+  [[nodiscard]] tick due() const noexcept;
 
   /// The cell that points to it while it is filed, for prefetching.
-  [[nodiscard]] const void* cell() const noexcept { return at_.cell; }
+  [[nodiscard]] const void* cell() const noexcept;
 
   /// For an `intrusive_list`, while the entry is not filed.
-  [[nodiscard]] static list_link& link_of(wheel_entry& e) noexcept { return e.link_; }
-  [[nodiscard]] static wheel_entry& of_link(list_link& link) noexcept
-  {
-    return reinterpret_cast<wheel_entry&>(link);
-  }
+  [[nodiscard]] static list_link& link_of(wheel_entry& e) noexcept;
+  [[nodiscard]] static wheel_entry& of_link(list_link& link) noexcept;
 
 private:
   friend class timing_wheel;
@@ -65,48 +62,21 @@ struct alignas(128) chunk {
   wheel_entry* cells[capacity];
 
   /// The chunk of a cell. If that may be gone or null, the chunk must not be read.
-  [[nodiscard]] static chunk* of(const void* cell) noexcept
-  {
-    return reinterpret_cast<chunk*>(reinterpret_cast<std::uintptr_t>(cell) &
-                                    ~std::uintptr_t{sizeof(chunk) - 1});
-  }
+  [[nodiscard]] static chunk* of(const void* cell) noexcept;
 };
 static_assert(sizeof(chunk) == 128);
 
 /// A slot, or any other first-in, first-out sequence of entries.
 struct chunk_queue {
-  chunk* head = nullptr;
+  chunk* head = nullptr;  ///< null if it is empty
   chunk* tail = nullptr;
   std::size_t length = 0;
 
-  [[nodiscard]] bool empty() const noexcept { return head == nullptr; }
-
-  void push_back(chunk& c) noexcept
-  {
-    c.prev = tail;
-    c.next = nullptr;
-    (tail ? tail->next : head) = &c;
-    tail = &c;
-    ++length;
-  }
-
-  void unlink(chunk& c) noexcept
-  {
-    (c.prev ? c.prev->next : head) = c.next;
-    (c.next ? c.next->prev : tail) = c.prev;
-    --length;
-  }
+  void push_back(chunk& c) noexcept;
+  void unlink(chunk& c) noexcept;
 
   /// Takes over all chunks of `other`.
-  void splice_back(chunk_queue& other) noexcept
-  {
-    if (other.empty()) return;
-    other.head->prev = tail;
-    (tail ? tail->next : head) = other.head;
-    tail = other.tail;
-    length += other.length;
-    other = {};
-  }
+  void splice_back(chunk_queue& other) noexcept;
 };
 
 /// Where chunks come from and go back to, last in, first out.
@@ -121,10 +91,7 @@ public:
   ~chunk_pool();  ///< Requires that no chunk is out.
 
   /// Makes sure that `n` chunks can be out at once. Throws std::bad_alloc, with nothing changed.
-  void reserve(std::size_t n)
-  {
-    if (n > capacity_) grow(n);
-  }
+  void reserve(std::size_t n);
 
   /// A chunk with no cells handed out. Requires that fewer are out than were reserved.
   [[nodiscard]] chunk& take(std::uint32_t slot) noexcept;

@@ -112,8 +112,8 @@ public:
   tick erase(wheel_entry& e) noexcept;
 
   /// Remove an entry that is due, or one that was drained. O(1).
-  void erase_due(wheel_entry& e) noexcept { erase_from(due_, e); }
-  void erase_drained(wheel_entry& e) noexcept { erase_from(drained_, e); }
+  void erase_due(wheel_entry& e) noexcept;
+  void erase_drained(wheel_entry& e) noexcept;
 
   /// Prefetches what erase() needs besides the entry, given what its cell() once returned.
   static void prefetch_cell(const void* cell) noexcept;
@@ -132,19 +132,14 @@ public:
   void rewind(tick to) noexcept;
 
   /// Removes the next due entry and returns it; nullptr if there is none.
-  [[nodiscard]] wheel_entry* pop_due() noexcept { return pop(due_); }
+  [[nodiscard]] wheel_entry* pop_due() noexcept;
 
   /// The next due entry, left where it is; nullptr if there is none.
-  [[nodiscard]] wheel_entry* front_due() const noexcept { return front(due_); }
+  [[nodiscard]] wheel_entry* front_due() const noexcept;
 
   /// What pop_due() takes next, as far as it is at hand, null where it was erased; nothing once
   /// some of that has been popped. For prefetching what entries point to.
-  [[nodiscard]] std::span<wheel_entry* const> fresh_due() const noexcept
-  {
-    const chunk* const c = due_.chunks.head;
-    if (!c || due_.read != 0) return {};
-    return {c->cells, c->used};
-  }
+  [[nodiscard]] std::span<wheel_entry* const> fresh_due() const noexcept;
 
   /// Moves all entries, due or not, to where pop_drained() finds them: the due ones first, then
   /// level by level from the finest on, in the order of their slots. Touches no entry. O(occupied
@@ -152,10 +147,10 @@ public:
   void drain() noexcept;
 
   /// Removes the next drained entry and returns it; nullptr if there is none.
-  [[nodiscard]] wheel_entry* pop_drained() noexcept { return pop(drained_); }
+  [[nodiscard]] wheel_entry* pop_drained() noexcept;
 
   /// Whether an entry that is filed and was not drained has become due: pop_due() will return it.
-  [[nodiscard]] bool is_due(const wheel_entry& e) const noexcept { return e.at_.due <= now_; }
+  [[nodiscard]] bool is_due(const wheel_entry& e) const noexcept;
 
   // A walk goes a piece at a time, and the wheel may change between two pieces. Entries move only
   // to where the walk has yet to come, unless they are erased and inserted anew, or the wheel is
@@ -191,8 +186,8 @@ public:
 
   /// Whether no entry is filed, apart from due and drained ones.
   [[nodiscard]] bool empty() noexcept;
-  [[nodiscard]] bool has_due() const noexcept { return !due_.chunks.empty(); }
-  [[nodiscard]] bool has_drained() const noexcept { return !drained_.chunks.empty(); }
+  [[nodiscard]] bool has_due() const noexcept;
+  [[nodiscard]] bool has_drained() const noexcept;
 
   /// Entries filed, including due and drained ones.
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
