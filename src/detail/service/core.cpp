@@ -229,10 +229,8 @@ wheel_core::outlook wheel_core::advance_shards(tick now) noexcept
 {
   passed_.store(now, std::memory_order_relaxed);
   outlook all;
-  time_point next_look = time_point::max();
-  if (is_pressed_) do {
-      next_look = pressure_.look();
-    } while (next_look == pressure::at_once && clock_.is_stopped());
+  time_point next_look = is_pressed_ ? pressure_.look() : time_point::max();
+  while (next_look == pressure::at_once && clock_.is_stopped()) next_look = pressure_.look();
   for (home* h = homes_.latest(); h; h = h->older) {
     tick next = h->next_tick();
     if (next <= now) {

@@ -17,16 +17,6 @@ const void* wheel_entry::cell() const noexcept
   return at_.cell;
 }
 
-list_link& wheel_entry::link_of(wheel_entry& e) noexcept
-{
-  return e.link_;
-}
-
-wheel_entry& wheel_entry::of_link(list_link& link) noexcept
-{
-  return reinterpret_cast<wheel_entry&>(link);
-}
-
 chunk* chunk::of(const void* cell) noexcept
 {
   return reinterpret_cast<chunk*>(reinterpret_cast<std::uintptr_t>(cell) &

@@ -117,9 +117,10 @@ public:
     end_(*this, h, outcome, taken_up);
   }
 
+  [[nodiscard]] static list_link& link_of(wait_op& op) noexcept { return op.link_; }
   [[nodiscard]] static wait_op& of_link(list_link& link) noexcept
   {
-    return static_cast<wait_op&>(wheel_entry::of_link(link));
+    return static_cast<wait_op&>(reinterpret_cast<wheel_entry&>(link));
   }
 
 protected:

@@ -29,7 +29,7 @@ public:
 
   /// The present, by which deadlines pass. Never ahead of clock_type, nor of start_of_delay() of a
   /// coarse clock, so no wait is early by either.
-  [[nodiscard]] time_point now() const noexcept;
+  [[nodiscard]] ASIO_WHEEL_EXPORT time_point now() const noexcept;
 
   /// now() as if the clock were not stopped.
   [[nodiscard]] ASIO_WHEEL_EXPORT time_point running_now() const noexcept;
@@ -44,7 +44,7 @@ public:
 
   /// The time at which a delay begins: not before now(), and at most the coarse clock's grain after
   /// it.
-  [[nodiscard]] time_point start_of_delay() const noexcept;
+  [[nodiscard]] ASIO_WHEEL_EXPORT time_point start_of_delay() const noexcept;
 
   /// start_of_delay() without a clock: all clocks of one kind read the same. The caller reads the
   /// time before it loads its wheel from memory, so that the cache miss overlaps with other work.
@@ -57,12 +57,12 @@ public:
   [[nodiscard]] static time_point start_of_delay(const wheel_clock* const& clock) noexcept;
 
   /// `start + delay`. Saturates: time_point::max() is never.
-  [[nodiscard]] static time_point add(time_point start, duration delay) noexcept;
+  [[nodiscard]] ASIO_WHEEL_EXPORT static time_point add(time_point start, duration delay) noexcept;
 
   /// The deadline `delay` from now: counted from `early` if it is known, else from
   /// start_of_delay().
-  [[nodiscard]] time_point deadline_after(duration delay,
-                                          time_point early = unknown) const noexcept;
+  [[nodiscard]] ASIO_WHEEL_EXPORT time_point
+  deadline_after(duration delay, time_point early = unknown) const noexcept;
 
   /// The first tick that is not before `t`; `never` for time_point::max().
   [[nodiscard]] tick tick_ceil(time_point t) const noexcept;

@@ -28,11 +28,7 @@ public:
   /// The cell that points to it while it is filed, for prefetching.
   [[nodiscard]] const void* cell() const noexcept;
 
-  /// For an `intrusive_list`, while the entry is not filed.
-  [[nodiscard]] static list_link& link_of(wheel_entry& e) noexcept;
-  [[nodiscard]] static wheel_entry& of_link(list_link& link) noexcept;
-
-private:
+protected:
   friend class timing_wheel;
 
   struct place {
@@ -41,10 +37,10 @@ private:
   };
   union {
     place at_;
-    list_link link_;
+    list_link link_;  ///< for an intrusive_list, while the entry is not filed
   };
 };
-static_assert(std::is_standard_layout_v<wheel_entry>);  // of_link() relies on it
+static_assert(std::is_standard_layout_v<wheel_entry>);  // a link is where its entry is
 
 /// Thirteen cells and their bookkeeping in two adjacent cache lines.
 ///
