@@ -1,7 +1,9 @@
 // wheel_watchdog: a wait whose deadline is put off by touches.
 #include <array>
 #include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
 #include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
@@ -201,6 +203,25 @@ BOOST_AUTO_TEST_CASE(is_put_off_by_a_touch_when_it_is_due)
         });
       });
     });
+  BOOST_TEST(wait.succeeded());
+}
+
+BOOST_AUTO_TEST_CASE(is_put_off_by_a_touch_on_its_way_to_another_context)
+{
+  context_with_wheel c;
+  virtual_time vt(c.wheel);
+  asio::io_context elsewhere;
+  outcome wait;
+  wheel_watchdog dog(c.wheel, 1ms);
+  dog.async_expired(asio::bind_executor(elsewhere, wait.recorder()));
+  vt.advance(2ms);
+  dog.touch();
+  BOOST_TEST(elsewhere.poll() == 1U);
+  BOOST_TEST(wait.pending());
+  BOOST_TEST(c.wheel.pending() == 1U);
+  vt.advance(2ms);
+  elsewhere.restart();
+  elsewhere.poll();
   BOOST_TEST(wait.succeeded());
 }
 
