@@ -85,35 +85,16 @@ std::size_t section::cancel_all() noexcept
   return count(at.cancel_all());
 }
 
-void section::reject(wait_op& op) noexcept
-{
-  unfinished_ = true;
-  at.reject(op);
-}
-
-void section::take_back(wait_op& op) noexcept
-{
-  unfinished_ = true;
-  at.take_back(op);
-}
-
 void section::file_due(wait_op& op) noexcept
 {
-  unfinished_ = true;
   at.core.count_started(1);
-  at.file_due(op);
+  unfinished().file_due(op);
 }
 
-void section::abort(wait_op& op) noexcept
+home& section::unfinished() noexcept
 {
   unfinished_ = true;
-  at.abort(op);
-}
-
-void section::refuse(wait_op& op) noexcept
-{
-  unfinished_ = true;
-  at.refuse(op);
+  return at;
 }
 
 void section::destroy(wait_op& op) noexcept
@@ -121,6 +102,8 @@ void section::destroy(wait_op& op) noexcept
   unfinished_ = true;
   destroyed_ = &op;
 }
+
+// The core.
 
 wheel_core::wheel_core(asio::execution_context& context, const asio::any_io_executor& ex,
                        const wheel_options& given)
@@ -175,7 +158,7 @@ bool wheel_core::file(section& s, wait_op& op, tick when)
   if (options.max_pending != 0) {
     if (pending_.fetch_add(1, std::memory_order_relaxed) >= options.max_pending) {
       pending_.fetch_sub(1, std::memory_order_relaxed);
-      s.reject(op);
+      s.unfinished().reject(op);
       return false;
     }
   }
@@ -229,7 +212,7 @@ wheel_core::outlook wheel_core::advance_shards(tick now) noexcept
 {
   passed_.store(now, std::memory_order_relaxed);
   outlook all;
-  time_point next_look = is_pressed_ ? pressure_.look() : time_point::max();
+  time_point next_look = is_pressure_set_ ? pressure_.look() : time_point::max();
   while (next_look == pressure::at_once && clock_.is_stopped()) next_look = pressure_.look();
   for (home* h = homes_.latest(); h; h = h->older) {
     tick next = h->next_tick();
@@ -493,7 +476,7 @@ void wheel_core::start_clock() noexcept
 
 void wheel_core::set_pressure(double p) noexcept
 {
-  is_pressed_ = true;
+  is_pressure_set_ = true;
   const time_point look = pressure_.set(p);
   if (look != time_point::max()) wake_at(clock_.tick_for(look));
 }

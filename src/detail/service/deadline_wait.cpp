@@ -66,7 +66,7 @@ bool deadline_wait::start(tick when) noexcept
       if (!c.file(s, *this, when)) return true;
     } catch (...) {
       // The operation is under way, and without a deadline it might never end.
-      s.reject(*this);
+      s.unfinished().reject(*this);
       return true;
     }
   }
@@ -203,7 +203,7 @@ void deadline_wait::take_back() noexcept
 {
   section s(*home_);
   sending_ = false;
-  if (!flight_) s.take_back(*this);
+  if (!flight_) s.unfinished().take_back(*this);
 }
 
 void deadline_wait::take_off(flight& f) noexcept

@@ -57,7 +57,7 @@ tick operation_guard::file(section& s) noexcept
   } catch (...) {
     set_unfiled();
     // The operations are under way, and without a deadline they might never end.
-    while (wait_op* const op = guarded_.pop_front()) s.reject(*op);
+    while (wait_op* const op = guarded_.pop_front()) s.unfinished().reject(*op);
     return no_tick;
   }
 }
@@ -178,10 +178,10 @@ tick operation_guard::end_guarded(wait_outcome outcome) noexcept
   while (wait_op* const op = guarded_.pop_front()) {
     switch (outcome) {
       case wait_outcome::expired: s.file_due(*op); break;
-      case wait_outcome::rejected: s.refuse(*op); break;
+      case wait_outcome::rejected: s.unfinished().refuse(*op); break;
       case wait_outcome::cancelled:  // by cancel_all(): what was guarded since goes on
         if (home_.is_all_cancelled(*op))
-          s.abort(*op);
+          s.unfinished().abort(*op);
         else
           since.push_back(*op);
         break;

@@ -41,6 +41,13 @@ section timer_waits::enter() const noexcept
   }
 }
 
+bool timer_waits::file(section& s, timer_wait_op& op, tick when)
+{
+  if (!s.at.core.file(s, op, when)) return false;
+  waits_.push_back(op);
+  return true;
+}
+
 bool timer_waits::is_at(const home& h) const noexcept
 {
   return home_.load(std::memory_order_relaxed) == &h;
@@ -163,8 +170,8 @@ void timer_state::prefetch_self() const noexcept
 }
 
 /// Asks for what a cancel that is put off will need, unless that is left to threads of another
-/// shard (shard.hpp). The addresses may be those of a wait that is gone, which a prefetch
-/// does not mind.
+/// shard (shard.hpp). The addresses may be those of a wait that is gone, which a prefetch does not
+/// mind.
 void timer_state::prefetch_latest(const home& local) const noexcept
 {
   if (!is_at(local)) return;

@@ -1,8 +1,6 @@
 // L0 ground: pages of memory, and what is cut out of them.
 #pragma once
 
-#include <asio_wheel/detail/ground/export.hpp>
-
 #include <cstddef>
 #include <memory>
 #include <type_traits>

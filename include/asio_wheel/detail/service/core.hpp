@@ -43,13 +43,10 @@ public:
   std::size_t cancel(timer_wait_list& waits, bool at_home) noexcept;
   std::size_t cancel_one(timer_wait_list& waits) noexcept;
   std::size_t cancel_all() noexcept;
-  void reject(wait_op& op) noexcept;
-  void take_back(wait_op& op) noexcept;
-
-  // As those of the shard, for the deadline of an operation that has left the list of its guard.
   void file_due(wait_op& op) noexcept;
-  void abort(wait_op& op) noexcept;
-  void refuse(wait_op& op) noexcept;
+
+  /// The home, for what ends a wait in another way: that is left to be delivered.
+  [[nodiscard]] home& unfinished() noexcept;
 
   /// Destroys a wait that was not filed. At most one in a section.
   void destroy(wait_op& op) noexcept;
@@ -231,7 +228,7 @@ private:
   std::atomic<time_point> found_due_{none_found};
 
   pressure pressure_{clock_};
-  std::atomic<bool> is_pressed_{false};  ///< the pressure has been set: passes look
+  std::atomic<bool> is_pressure_set_{false};  ///< if not, passes need not look who follows it
 
   gate posting_;  ///< of post()
 

@@ -50,7 +50,7 @@ protected:
 
   /// Files a wait, as wheel_core::file() does, and lists it. The core is to be woken for it
   /// afterwards; then the object may be gone, but not the core.
-  [[nodiscard]] inline bool file(section& s, timer_wait_op& op, tick when);
+  [[nodiscard]] bool file(section& s, timer_wait_op& op, tick when);
 
   /// Whether the waits are at home there.
   [[nodiscard]] bool is_at(const home& h) const noexcept;
@@ -68,13 +68,6 @@ private:
 
   std::atomic<home*> home_;  ///< of a core that is counted
 };
-
-inline bool timer_waits::file(section& s, timer_wait_op& op, tick when)
-{
-  if (!s.at.core.file(s, op, when)) return false;
-  waits_.push_back(op);
-  return true;
-}
 
 template <class Take>
 void timer_waits::assign(timer_waits& other, Take take) noexcept
