@@ -2,8 +2,6 @@
 // precompiled <boost/test/unit_test.hpp>.
 #include <boost/test/unit_test.hpp>
 
-#include "support/thread_sanitizer.hpp"
-
 int main(int argc, char* argv[])
 {
 #if defined(BOOST_TEST_DYN_LINK)

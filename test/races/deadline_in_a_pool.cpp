@@ -18,7 +18,6 @@
 
 #include "support/balance.hpp"
 #include "support/socket_pair.hpp"
-#include "support/thread_sanitizer.hpp"
 #include "support/wheel.hpp"
 
 namespace asio = boost::asio;

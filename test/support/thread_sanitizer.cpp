@@ -1,8 +1,6 @@
 // What ThreadSanitizer cannot see: the fence by which Asio counts the owners of an any_io_executor
 // down, and how the standard library, which is compiled without it, counts those of an exception.
-// To be included by one file of a program.
-#pragma once
-
+// Part of every test program.
 extern "C" const char* __tsan_default_suppressions();
 extern "C" const char* __tsan_default_suppressions()
 {
