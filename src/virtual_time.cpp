@@ -84,7 +84,7 @@ virtual_time::passage virtual_time::advance_until_idle(duration limit)
 /// Where the clock is to stand when it has moved by `d`.
 virtual_time::time_point virtual_time::end_of(duration d) const noexcept
 {
-  return d > duration::zero() ? std::min(core_->clock().deadline_after(d), end_of_time) : now();
+  return d > duration::zero() ? std::min(core_->clock.deadline_after(d), end_of_time) : now();
 }
 
 void virtual_time::complete_until(time_point limit)

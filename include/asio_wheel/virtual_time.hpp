@@ -60,7 +60,7 @@ public:
   ~virtual_time();
 
   /// What the wheel's now() says.
-  [[nodiscard]] time_point now() const noexcept { return core_->clock().now(); }
+  [[nodiscard]] time_point now() const noexcept { return core_->clock.now(); }
 
   /// Moves the clock to `d` from now and completes what is due by then, in the order of the
   /// deadlines, each with the clock at its tick. What handlers start meanwhile is included.

@@ -133,7 +133,7 @@ public:
   /// passed.
   void wait()
   {
-    const detail::wheel_clock& clock = state_.core().clock();
+    const detail::wheel_clock& clock = state_.core().clock;
     time_point until = expiry();
     for (; clock.now() < until; until = expiry()) clock.sleep_towards(until);
   }

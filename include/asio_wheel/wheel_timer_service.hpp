@@ -94,7 +94,7 @@ public:
 
   /// The time by which deadlines are judged: no wait succeeds before its deadline by this. On a
   /// wheel with a coarse clock it is as coarse, and ahead of steady_clock by up to its grain.
-  [[nodiscard]] time_point now() const noexcept { return core_->clock().start_of_delay(); }
+  [[nodiscard]] time_point now() const noexcept { return core_->clock.start_of_delay(); }
 
   /// The executor of handlers that have none of their own.
   [[nodiscard]] executor_type get_executor() const noexcept { return core_->executor; }

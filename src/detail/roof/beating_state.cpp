@@ -32,7 +32,7 @@ duration multiply(duration d, std::size_t times) noexcept
 
 beating_state::beating_state(wheel_core& c, const heartbeat_options& options)
   : lazy_state(c),
-    clock_(&c.clock()),
+    clock_(&c.clock),
     sent_(clock_->start_of_delay()),
     received_(sent_.load()),
     reported_(time_point::min()),

@@ -27,7 +27,7 @@ void interval_schedule::cancel() noexcept
 
 void interval_schedule::reset() noexcept
 {
-  const time_point first = core_->clock().deadline_after(period_);
+  const time_point first = core_->clock.deadline_after(period_);
   const std::lock_guard lock(mutex_);
   taken_until_ = 0;
   set_next(first);
@@ -78,7 +78,7 @@ std::optional<time_point> interval_schedule::take(error_code& ec, beginning& beg
     return time_point{};
   }
   ec = {};
-  const time_point now = core_->clock().now();
+  const time_point now = core_->clock.now();
   if (now >= next_) {
     // The rhythm does not change for a lateness that even an idle loop may have.
     const duration slack =

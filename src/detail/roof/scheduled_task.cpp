@@ -7,7 +7,7 @@ namespace asio_wheel::detail {
 
 scheduled_task::scheduled_task(wheel_core& c, duration delay) noexcept
   : lazy_state(c),
-    turn_(c.clock().deadline_after(delay))
+    turn_(c.clock.deadline_after(delay))
 {}
 
 scheduled_task::~scheduled_task()
@@ -17,7 +17,7 @@ scheduled_task::~scheduled_task()
 
 bool scheduled_task::begin() noexcept
 {
-  running_ = turn() <= core().clock().now();
+  running_ = turn() <= core().clock.now();
   moved_ = false;
   return running_;
 }
@@ -40,7 +40,7 @@ bool scheduled_task::move(duration delay) noexcept
 {
   if (!running_ && core().cancel_alls() != 0 && is_all_cancelled()) return false;
   const time_point before = turn();
-  const time_point after = core().clock().deadline_after(delay);
+  const time_point after = core().clock.deadline_after(delay);
   turn_.store(after, std::memory_order_relaxed);
   moved_ = true;
   // A wait that is put off finds that out when its time comes.
@@ -52,7 +52,7 @@ time_point scheduled_task::next_turn() noexcept
 {
   task_turns* const t = turns();
   if (!running_ || moved_ || !t) return turn();
-  return tick_after(turn(), t->period, core().clock().now(), missed_tick::skip, duration{});
+  return tick_after(turn(), t->period, core().clock.now(), missed_tick::skip, duration{});
 }
 
 time_point scheduled_task::deadline() const noexcept

@@ -43,15 +43,15 @@ constinit window_use windows{};
 
 watched_state::watched_state(wheel_core& c, duration timeout)
   : lazy_state(c),
-    touched_(c.clock().start_of_delay()),
-    clock_(&c.clock()),
+    touched_(c.clock.start_of_delay()),
+    clock_(&c.clock),
     timeout_(valid_timeout(timeout))
 {}
 
 watched_state::watched_state(wheel_core& c, const idle_window& w)
   : lazy_state(c),
-    touched_(c.clock().start_of_delay()),
-    clock_(&c.clock()),
+    touched_(c.clock.start_of_delay()),
+    clock_(&c.clock),
     timeout_(w.max)
 {
   require_valid(w);

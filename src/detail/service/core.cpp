@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 #include <mutex>
 #include <utility>
 
@@ -110,40 +111,30 @@ wheel_core::wheel_core(asio::execution_context& context, const asio::any_io_exec
   : options(resolve(given)),
     executor(ex),
     native(ex),
-    reserved_(options.reserve),
-    clock_(options.clock, options.tick),
-    homes_(*this, options, clock_),
-    driver_(native, context, clock_, *this)
+    reserved(options.reserve),
+    clock(options.clock, options.tick),
+    shards(*this, options, clock),
+    driver_(native, context, clock, *this)
 {}
 
 wheel_core::~wheel_core() = default;
 
-const wheel_clock& wheel_core::clock() const noexcept
-{
-  return clock_;
-}
-
 // Starting.
-
-home& wheel_core::local() noexcept
-{
-  return homes_.of_this_thread();
-}
 
 void wheel_core::start(wait_op& op, duration delay)
 {
-  start(op, clock_.tick_for(delay));
+  start(op, clock.tick_for(delay));
 }
 
 void wheel_core::start(wait_op& op, time_point deadline)
 {
-  start(op, clock_.tick_for(deadline));
+  start(op, clock.tick_for(deadline));
 }
 
 void wheel_core::start(wait_op& op, tick when)
 {
   {
-    section s(local());
+    section s(shards.local());
     if (!file(s, op, when)) return;
   }
   driver_.wake_at(when);
@@ -207,66 +198,46 @@ void wheel_core::tell_driver(home& h) noexcept
 // Passes.
 
 /// Moves all wheels to `now`, with what the pressure has brought there. A shard with nothing to do
-/// by then is left alone.
-wheel_core::outlook wheel_core::advance_shards(tick now) noexcept
+/// by then is left alone. Returns a bit for each shard where something is due.
+std::uint64_t wheel_core::advance_shards(tick now) noexcept
 {
   passed_.store(now, std::memory_order_relaxed);
-  outlook all;
-  time_point next_look = is_pressure_set_ ? pressure_.look() : time_point::max();
-  while (next_look == pressure::at_once && clock_.is_stopped()) next_look = pressure_.look();
-  for (home* h = homes_.latest(); h; h = h->older) {
-    tick next = h->next_tick();
-    if (next <= now) {
-      const std::lock_guard lock(*h);
-      if (h->advance(now)) all.due |= std::uint64_t{1} << h->number;
-      next = h->next_tick();
-    }
-    all.next = std::min(all.next, next);
+  if (is_pressure_set_) {
+    while (pressure_.look() == pressure::at_once && clock.is_stopped()) continue;
   }
-  // Without a wait there is nothing to bring near.
-  if (all.next == no_tick) return all;
-  all.more = next_look == pressure::at_once;
-  if (!all.more && next_look != time_point::max())
-    all.next = std::min(all.next, clock_.tick_ceil(next_look));
-  return all;
+  std::uint64_t due = 0;
+  for (home* h = shards.latest(); h; h = h->older) {
+    if (h->next_tick() > now) continue;
+    const std::lock_guard lock(*h);
+    if (h->advance(now)) due |= std::uint64_t{1} << h->number;
+  }
+  return due;
 }
 
-/// Whether a wait is known to be filed that needs a wake-up at `when` or before.
-bool wheel_core::needs_pass(tick when) const noexcept
+/// The first tick to which advance_shards() has anything to do; no_tick if no wait is filed.
+tick wheel_core::next_tick() noexcept
 {
-  for (home* h = homes_.latest(); h; h = h->older) {
-    const tick next = h->next_tick();
-    if (next != shard::unknown && next <= when) return true;
-  }
-  return false;
-}
-
-/// Moves all wheels to the present. Returns the next tick to wake up for; no_tick if no wait is
-/// filed. The delivery of what is due follows the pass.
-tick wheel_core::pass()
-{
-  outlook all;
-  time_point now;
-  {
-    const std::lock_guard lock(advance_mutex_);
-    now = clock_.now();
-    all = advance_shards(clock_.tick_floor(now));
-  }
-  if (all.due != 0) {
-    found_in_ |= all.due;
-    found_due_ = now;
-  }
-  if (all.more) driver_.insist();
-  if (all.next != no_tick) return all.next;
-  // A thread that the context does not run may have cancelled a wait and not have posted its
-  // delivery yet. Until it has, passes are what keeps the context from running out of work.
-  for (home* h = homes_.latest(); h; h = h->older) {
-    if (h->ended_delivery_.is_requested()) {
-      driver_.insist();
-      break;
-    }
-  }
+  tick next = no_tick;
+  for (home* h = shards.latest(); h; h = h->older) next = std::min(next, h->next_tick());
+  if (next != no_tick)
+    return is_pressure_set_ ? std::min(next, clock.tick_for(pressure_.next_look())) : next;
+  // Without a wait there is nothing to bring near. But a thread that the context does not run may
+  // have cancelled one, and not have posted its delivery yet. Until it has, passes are what keeps
+  // the context from running out of work.
+  for (home* h = shards.latest(); h; h = h->older)
+    if (h->ended_delivery_.is_requested()) return at_once;
   return no_tick;
+}
+
+/// Moves all wheels to the present. The delivery of what is due follows the pass.
+void wheel_core::pass()
+{
+  const std::lock_guard lock(advance_mutex_);
+  const time_point now = clock.now();
+  const std::uint64_t due = advance_shards(clock.tick_floor(now));
+  if (due == 0) return;
+  found_in_ |= due;
+  found_due_ = now;
 }
 
 // Delivering what is due.
@@ -284,7 +255,7 @@ void wheel_core::request_due(std::uint64_t found) noexcept
 
 void wheel_core::post_due() noexcept
 {
-  if (due_delivery_.post(native, [this] { deliver_due(clock_.now(), false); })) return;
+  if (due_delivery_.post(native, [this] { deliver_due(clock.now(), false); })) return;
   const std::lock_guard lock(due_mutex_);
   due_delivery_.set_arrived();
 }
@@ -323,7 +294,7 @@ void wheel_core::take_due(next_wait& next, bool first, time_point now, bool behi
   if (first) due_delivery_.set_arrived();
   if (found_in_.load(std::memory_order_relaxed) != 0) {
     for (std::uint64_t found = found_in_.exchange(0); found != 0; found &= found - 1)
-      due_.add(homes_[static_cast<std::size_t>(std::countr_zero(found))]);
+      due_.add(shards[static_cast<std::size_t>(std::countr_zero(found))]);
   }
   while (!next.op) {
     next.at = due_.lock_first();
@@ -367,7 +338,7 @@ void wheel_core::drop(wait_op& op, home& h) noexcept
 
 void wheel_core::post_ended(home& h) noexcept
 {
-  if (h.ended_delivery_.post(native, [this, &h] { deliver_ended(h); })) return;
+  if (h.ended_delivery_.post(native, std::bind_front(&wheel_core::deliver_ended, this, std::ref(h)))) return;
   const std::lock_guard lock(h);
   h.ended_delivery_.set_arrived();
 }
@@ -402,21 +373,21 @@ bool wheel_core::stop_clock() noexcept
 {
   {
     const std::lock_guard lock(advance_mutex_);
-    if (clock_.is_stopped()) return false;
-    clock_.stop_at(clock_.now());
+    if (clock.is_stopped()) return false;
+    clock.stop_at(clock.now());
   }
   rest_clock();
   return true;
 }
 
 /// Carries out what was put off and moves all wheels to the clock. Requires that nobody else does.
-wheel_core::outlook wheel_core::catch_up() noexcept
+std::uint64_t wheel_core::catch_up() noexcept
 {
-  for (home* h = homes_.latest(); h; h = h->older) {
+  for (home* h = shards.latest(); h; h = h->older) {
     const std::lock_guard lock(*h);
     h->settle();
   }
-  return advance_shards(clock_.tick_floor(clock_.now()));
+  return advance_shards(clock.tick_floor(clock.now()));
 }
 
 bool wheel_core::step_clock(time_point limit) noexcept
@@ -426,51 +397,53 @@ bool wheel_core::step_clock(time_point limit) noexcept
     const std::lock_guard lock(due_mutex_);
     if (found_in_ != 0 || due_delivery_.is_requested() || delivering_ != 0) return true;
   }
-  outlook all;
+  std::uint64_t due = 0;
   {
     const std::lock_guard lock(advance_mutex_);
-    all = catch_up();
+    due = catch_up();
     // More than once if a slot is to be cascaded.
-    while (all.due == 0) {
-      const time_point next = clock_.time_of(all.next);
-      if (next > limit || next == time_point::max()) return false;
-      clock_.stop_at(std::max(clock_.now(), next));
-      all = advance_shards(all.next);
+    while (due == 0) {
+      const tick next = next_tick();
+      if (next == at_once) return true;
+      const time_point t = clock.time_of(next);
+      if (t > limit || t == time_point::max()) return false;
+      clock.stop_at(std::max(clock.now(), t));
+      due = advance_shards(next);
     }
   }
-  request_due(all.due);
+  request_due(due);
   return true;
 }
 
 bool wheel_core::is_at_rest() noexcept
 {
-  outlook all;
+  std::uint64_t due = 0;
   {
     const std::lock_guard lock(advance_mutex_);
-    all = catch_up();
+    due = catch_up();
+    if (due == 0) return clock.time_of(next_tick()) == time_point::max();
   }
-  if (all.due == 0) return clock_.time_of(all.next) == time_point::max();
-  request_due(all.due);
+  request_due(due);
   return false;
 }
 
 void wheel_core::start_clock() noexcept
 {
-  outlook all;
+  std::uint64_t due = 0;
   {
     const std::lock_guard lock(advance_mutex_);
     // What has come by the stopped clock is due, and stays so.
-    all = catch_up();
+    due = catch_up();
     // The wheels first: a wait that another thread starts meanwhile may be late, but not early.
-    const tick present = clock_.tick_floor(clock_.running_now());
-    for (home* h = homes_.latest(); h; h = h->older) {
+    const tick present = clock.tick_floor(clock.running_now());
+    for (home* h = shards.latest(); h; h = h->older) {
       const std::lock_guard home_lock(*h);
       h->rewind(present);
     }
     passed_.store(present, std::memory_order_relaxed);
-    clock_.run();
+    clock.run();
   }
-  if (all.due != 0) request_due(all.due);
+  if (due != 0) request_due(due);
   rest_clock();
 }
 
@@ -478,7 +451,7 @@ void wheel_core::set_pressure(double p) noexcept
 {
   is_pressure_set_ = true;
   const time_point look = pressure_.set(p);
-  if (look != time_point::max()) wake_at(clock_.tick_for(look));
+  if (look != time_point::max()) wake_at(clock.tick_for(look));
 }
 
 // All waits at once.
@@ -487,7 +460,7 @@ std::size_t wheel_core::cancel_all()
 {
   ++cancel_alls_;
   std::size_t n = 0;
-  for (home* h = homes_.latest(); h; h = h->older) {
+  for (home* h = shards.latest(); h; h = h->older) {
     section s(*h);
     n += s.cancel_all();
   }
@@ -498,7 +471,7 @@ std::size_t wheel_core::cancel_all()
 std::size_t wheel_core::pending() const noexcept
 {
   std::uint64_t n = 0;
-  for (home* h = homes_.latest(); h; h = h->older) {
+  for (home* h = shards.latest(); h; h = h->older) {
     const std::lock_guard lock(*h);
     n += h->pending();
   }
@@ -508,7 +481,7 @@ std::size_t wheel_core::pending() const noexcept
 wheel_stats wheel_core::stats() const noexcept
 {
   wheel_stats stats;
-  for (home* h = homes_.latest(); h; h = h->older) {
+  for (home* h = shards.latest(); h; h = h->older) {
     const std::lock_guard lock(*h);
     h->add_to(stats);
   }
@@ -522,7 +495,7 @@ void wheel_core::release_memory()
 {
   {
     const std::lock_guard no_survey(survey_mutex_);
-    for (home* h = homes_.latest(); h; h = h->older) {
+    for (home* h = shards.latest(); h; h = h->older) {
       free_blocks chunks;
       {
         const std::lock_guard lock(*h);
@@ -549,20 +522,20 @@ void wheel_core::destroy_later(wait_op& op, wait_list& all) noexcept
 
 void wheel_core::close() noexcept
 {
-  homes_.close();
+  shards.close();
   wait_list all;
-  for (home* h = homes_.latest(); h; h = h->older) {
+  for (home* h = shards.latest(); h; h = h->older) {
     const std::lock_guard lock(*h);
     h->close();
     while (wait_op* const op = h->pop_remaining()) destroy_later(*op, all);
   }
-  for (home* h = homes_.latest(); h; h = h->older) h->ended_delivery_.close();
+  for (home* h = shards.latest(); h; h = h->older) h->ended_delivery_.close();
   due_delivery_.close();
   posting_.close();
   driver_.close();
 
   // Handlers may own timers and start waits as they go; they find the shards closed.
-  while (wait_op* op = all.pop_front()) op->end(*homes_.latest(), wait_outcome::destroyed);
+  while (wait_op* op = all.pop_front()) op->end(*shards.latest(), wait_outcome::destroyed);
 }
 
 }  // namespace asio_wheel::detail

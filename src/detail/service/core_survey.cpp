@@ -171,9 +171,9 @@ private:
   };
 
   const std::lock_guard one(survey_mutex_);
-  const time_point read_at = clock_.start_of_delay();
+  const time_point read_at = clock.start_of_delay();
   // A home that is made from here on has no wait that was started before.
-  home* const latest = homes_.latest();
+  home* const latest = shards.latest();
   std::array<std::optional<shard::survey>, max_shards> surveys;
   for (home* h = latest; h; h = h->older) {
     const std::lock_guard lock(*h);
@@ -201,9 +201,9 @@ private:
 {
   const std::lock_guard one(survey_mutex_);
   tick first = never;
-  for (home* h = homes_.latest(); h; h = h->older) first = std::min(first, earliest_tick(*h));
+  for (home* h = shards.latest(); h; h = h->older) first = std::min(first, earliest_tick(*h));
   // The last deadlines of all round up to a time that never comes.
-  const time_point at = clock_.time_of(first);
+  const time_point at = clock.time_of(first);
   if (at == time_point::max()) return std::nullopt;
   return at;
 }

@@ -17,13 +17,13 @@ void fail_without_wheel()
 }
 
 deadline_filing::deadline_filing(wheel_core& c, duration delay) noexcept
-  : at(c.local()),
-    when(c.clock().tick_for(delay))
+  : at(c.shards.local()),
+    when(c.clock.tick_for(delay))
 {}
 
 deadline_filing::deadline_filing(wheel_core& c, time_point deadline) noexcept
-  : at(c.local()),
-    when(c.clock().tick_for(deadline))
+  : at(c.shards.local()),
+    when(c.clock.tick_for(deadline))
 {}
 
 /// For an operation that has ended while it was initiated. Whether the state is now the caller's.

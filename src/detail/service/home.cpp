@@ -43,7 +43,7 @@ homes::~homes()
   for (home* h = latest(); h;) delete std::exchange(h, h->older);
 }
 
-home& homes::of_this_thread() noexcept
+home& homes::local() noexcept
 {
   const std::size_t number = this_thread_number() & last_number_;
   home* const h = of_number_[number].load(std::memory_order_acquire);

@@ -11,7 +11,7 @@ namespace asio_wheel::detail {
 operation_guard::operation_guard(wheel_core& c, const moving_deadline* source)
   : lazy_wait_op(&operation_guard::do_end, {}),
     core_(&c),
-    home_(c.local()),
+    home_(c.shards.local()),
     source_(source)
 {
   set_deadline(*this);
@@ -38,7 +38,7 @@ tick operation_guard::look_ahead() noexcept
 {
   const time_point until = deadline();
   set_filed_for(until);
-  return core_->clock().tick_for(until);
+  return core_->clock.tick_for(until);
 }
 
 wait_outcome operation_guard::expire(time_point) noexcept
@@ -79,7 +79,7 @@ bool operation_guard::take_back(guarded_wait& deadline, tick& renewed) noexcept
     return true;
   }
   if (home_.is_closed() || !home_.is_to_expire(deadline)) return false;
-  const wheel_clock& clock = core_->clock();
+  const wheel_clock& clock = core_->clock;
   const time_point until = source_ ? this->deadline() : deadline.until_;
   if (until <= clock.now()) return false;
   const tick when = clock.tick_ceil(until);

@@ -6,6 +6,7 @@
 #include <asio_wheel/detail/service/probe.hpp>
 
 #include <algorithm>
+#include <mutex>
 #include <span>
 #include <utility>
 
@@ -98,8 +99,8 @@ void shard::insert(wait_op& op, tick when)
 {
   wheel_.insert(op, when);
   if (when < next_.load(std::memory_order_relaxed)) {
-    // Before this thread looks for when the driver wakes up: a pass that does not see this one
-    // here sees to it that the thread asks for a wake-up.
+    // Before this thread looks for when the driver wakes up: if that does not see this one here,
+    // the thread asks for a wake-up.
     next_.store(wheel_.wake_of(op), std::memory_order_seq_cst);
   }
   // The driver wakes up in time for this one, and has its reason again.
@@ -171,7 +172,7 @@ void shard::carry_out_cancels() noexcept
   const std::span<timer_wait_op*> ops = put_off_.take();
   for (std::size_t i = 0; i < ops.size(); ++i) {
     if (i + ahead < ops.size()) prefetch(ops[i + ahead]);
-    ops[i]->set_unlisted();  // by its timer, which may be gone
+    ops[i]->next = nullptr;  // unlisted by its timer, which may be gone
     cut_link(*ops[i]);
     end_as_cancelled(*ops[i]);
   }
@@ -199,8 +200,8 @@ std::size_t shard::cancel_all() noexcept
   left_of_cancelled_ += n;
   cancelled_ += n;
   wheel_.drain();
+  set_next(wheel_.next_tick());
   unneeded_.store(tick{}, std::memory_order_relaxed);
-  look_ahead(never);
   return static_cast<std::size_t>(n);
 }
 
@@ -211,17 +212,14 @@ bool shard::erase(wait_op& op) noexcept
     wheel_.erase_drained(op);
     return false;
   }
-  if (wheel_.is_due(op)) {
-    wheel_.erase_due(op);
-    return true;
-  }
   const tick unneeded = wheel_.erase(op);
   if (unneeded == no_tick) return true;
+  const tick next = next_.load(std::memory_order_relaxed);
+  if (next != unknown && unneeded > next) return true;
   unneeded_.store(std::min(unneeded_.load(std::memory_order_relaxed), unneeded),
                   std::memory_order_relaxed);
   // Before the driver is told: a thread that sets its timer meanwhile finds that it does not know.
-  if (next_.load(std::memory_order_relaxed) != unknown)
-    next_.store(unknown, std::memory_order_seq_cst);
+  if (next != unknown) next_.store(unknown, std::memory_order_seq_cst);
   return true;
 }
 
@@ -230,22 +228,22 @@ bool shard::erase(wait_op& op) noexcept
 bool shard::advance(tick now) noexcept
 {
   settle();
-  unneeded_.store(no_tick, std::memory_order_relaxed);
-  look_ahead(wheel_.advance(now));
+  set_next(wheel_.advance(now));
   return wheel_.has_due();
 }
 
-/// Notes when the wheel has something to do next.
-void shard::look_ahead(tick next) noexcept
+/// Notes when the wheel has something to do next, for a driver that is about to ask for that.
+void shard::set_next(tick next) noexcept
 {
-  next_.store(next == never && wheel_.empty() ? no_tick : next, std::memory_order_seq_cst);
+  unneeded_.store(no_tick, std::memory_order_relaxed);
+  next_.store(next, std::memory_order_seq_cst);
 }
 
 void shard::rewind(tick now) noexcept
 {
   settle();
   if (now < wheel_.now()) wheel_.rewind(now);
-  look_ahead(wheel_.next_tick());
+  set_next(wheel_.next_tick());
 }
 
 bool shard::has_due() const noexcept
@@ -464,12 +462,16 @@ void shard::cut_ties(wait_op& op) noexcept
   auto& of_timer = static_cast<timer_wait_op&>(op);
   if (!of_timer.is_listed()) return;
   timer_wait_list::erase(of_timer);
-  of_timer.set_unlisted();
+  of_timer.next = nullptr;
 }
 
-tick shard::next_tick() const noexcept
+tick shard::next_tick() noexcept
 {
-  return next_.load(std::memory_order_seq_cst);
+  const tick next = next_.load(std::memory_order_seq_cst);
+  if (next != unknown) return next;
+  const std::lock_guard lock(*this);
+  set_next(wheel_.next_tick());
+  return next_;
 }
 
 tick shard::take_unneeded() noexcept
@@ -477,7 +479,7 @@ tick shard::take_unneeded() noexcept
   const tick unneeded = unneeded_.load(std::memory_order_relaxed);
   if (unneeded == no_tick) return no_tick;
   unneeded_.store(no_tick, std::memory_order_relaxed);
-  return wheel_.empty() ? tick{} : unneeded;
+  return wheel_.next_tick() == no_tick ? tick{} : unneeded;
 }
 
 bool shard::has_unneeded() const noexcept

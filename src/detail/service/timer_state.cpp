@@ -7,7 +7,7 @@
 
 namespace asio_wheel::detail {
 
-timer_waits::timer_waits(wheel_core& c) noexcept : home_(&c.local())
+timer_waits::timer_waits(wheel_core& c) noexcept : home_(&c.shards.local())
 {
   intrusive_ptr_add_ref(&c);
 }
@@ -27,7 +27,7 @@ std::size_t timer_waits::cancel() noexcept
 
 home& timer_waits::here() const noexcept
 {
-  return home_.load(std::memory_order_acquire)->core.local();
+  return home_.load(std::memory_order_acquire)->core.shards.local();
 }
 
 section timer_waits::enter() const noexcept
@@ -96,7 +96,7 @@ time_point timer_state::expiry() const noexcept
 
 std::size_t timer_state::expires_at(time_point deadline) noexcept
 {
-  const wheel_clock& clock = core().clock();
+  const wheel_clock& clock = core().clock;
   const tick when = deadline > clock.now() ? clock.tick_ceil(deadline) : no_tick;
   return set_expiry(deadline, when, here());
 }
@@ -106,9 +106,9 @@ std::size_t timer_state::expires_after(duration delay) noexcept
   prefetch_self();
   const auto early = wheel_clock::early_start_of_delay();
   wheel_core& c = core();
-  home& local = c.local();
+  home& local = c.shards.local();
   prefetch_latest(local);
-  const wheel_clock& clock = c.clock();
+  const wheel_clock& clock = c.clock;
   const time_point deadline = clock.deadline_after(delay, early);
   return set_expiry(deadline, delay > duration::zero() ? clock.tick_ceil(deadline) : no_tick,
                     local);
@@ -160,7 +160,7 @@ tick timer_state::tick_of_expiry() const noexcept
   const tick when = when_.load(std::memory_order_relaxed);
   // One that had passed is asked for anew: a clock that virtual_time has set back may be before it
   // again.
-  return when != no_tick ? when : core().clock().tick_for(expiry_);
+  return when != no_tick ? when : core().clock.tick_for(expiry_);
 }
 
 void timer_state::prefetch_self() const noexcept
@@ -176,7 +176,9 @@ void timer_state::prefetch_latest(const home& local) const noexcept
 {
   if (!is_at(local)) return;
   prefetch(latest_.load(std::memory_order_relaxed));
-  timing_wheel::prefetch_cell(cell_.load(std::memory_order_relaxed));
+  const void* const cell = cell_.load(std::memory_order_relaxed);
+  prefetch(cell);
+  prefetch(chunk::of(cell));
 }
 
 }  // namespace asio_wheel::detail

@@ -124,11 +124,13 @@ chunk& timing_wheel::open_chunk(std::uint32_t slot) noexcept
 
 tick timing_wheel::erase(wheel_entry& e) noexcept
 {
-  wheel_entry** const cell = e.at_.cell;
-  chunk& c = *chunk::of(cell);
-  *cell = nullptr;
+  chunk& c = *chunk::of(e.at_.cell);
+  *e.at_.cell = nullptr;
   --size_;
-  return --c.live == 0 ? close_chunk(c, e) : no_tick;
+  if (--c.live != 0) return no_tick;
+  if (e.at_.due > now_) return close_chunk(c, e);
+  leave(due_, c);
+  return no_tick;
 }
 
 /// Removes a chunk whose last live entry was erased, or leaves it to a vacant slot. Returns what
@@ -160,12 +162,6 @@ void timing_wheel::close_vacant() noexcept
   slots_[slot].unlink(*c);
   pool_.give_back(*c);
   mark_empty(slot);
-}
-
-void timing_wheel::prefetch_cell(const void* cell) noexcept
-{
-  prefetch(cell);
-  prefetch(chunk::of(cell));
 }
 
 void timing_wheel::mark_occupied(std::uint32_t slot) noexcept
@@ -233,10 +229,12 @@ tick timing_wheel::next_tick() noexcept
   return (occupied_levels_ & 1) != 0 ? std::min(first_span(0), cascade) : cascade;
 }
 
-/// The first tick at which a slot cascades; `never` if there is none.
+/// The first tick at which a slot cascades. If there is none: `never`, or no_tick if no entry is
+/// kept for `never`.
 tick timing_wheel::next_cascade() const noexcept
 {
-  tick next = !slots_[overflow_slot_].head ? never : horizon_[levels_];
+  tick next = slots_[never_slot_].head ? never : no_tick;
+  if (slots_[overflow_slot_].head) next = horizon_[levels_];
   for (std::uint64_t left = occupied_levels_ & ~std::uint64_t{1}; left != 0; left &= left - 1) {
     const auto level = static_cast<unsigned>(std::countr_zero(left));
     next = std::min(next, turn_of(level, first_span(level)));
@@ -244,19 +242,12 @@ tick timing_wheel::next_cascade() const noexcept
   return next;
 }
 
-bool timing_wheel::empty() noexcept
-{
-  close_vacant();
-  return occupied_levels_ == 0 && !slots_[overdue_slot_].head && !slots_[overflow_slot_].head &&
-         !slots_[never_slot_].head;
-}
-
 tick timing_wheel::advance(tick to) noexcept
 {
   assert(to >= now_ && to < never);
   if (vacant_ != no_slot) close_vacant();
   const tick before = now_;
-  const tick next = size_ != 0 ? collect(to) : never;
+  const tick next = size_ != 0 ? collect(to) : no_tick;
   now_ = to;
   // Every horizon is a multiple of a level-1 span, so it can move only when now leaves such a span.
   if ((count(before) ^ count(to)) >> fan_bits_ != 0) raise_horizons();
@@ -277,7 +268,7 @@ tick timing_wheel::collect(tick to) noexcept
 }
 
 /// Moves the slots of level 0 up to `last` to the due queue. Returns the first tick of those left;
-/// `never` if none is.
+/// no_tick if none is.
 tick timing_wheel::expire(tick last) noexcept
 {
   while ((occupied_levels_ & 1) != 0) {
@@ -287,7 +278,7 @@ tick timing_wheel::expire(tick last) noexcept
     chunk_queue found = detach(slot_of(0, first));
     due_.chunks.splice_back(found);
   }
-  return never;
+  return no_tick;
 }
 
 chunk_queue timing_wheel::detach(std::uint32_t slot) noexcept
@@ -486,22 +477,12 @@ wheel_entry* timing_wheel::pop(outlet& from) noexcept
   return e;
 }
 
-void timing_wheel::erase_due(wheel_entry& e) noexcept
-{
-  erase_from(due_, e);
-}
-
 void timing_wheel::erase_drained(wheel_entry& e) noexcept
-{
-  erase_from(drained_, e);
-}
-
-void timing_wheel::erase_from(outlet& from, wheel_entry& e) noexcept
 {
   chunk& c = *chunk::of(e.at_.cell);
   *e.at_.cell = nullptr;
   --size_;
-  if (--c.live == 0) leave(from, c);
+  if (--c.live == 0) leave(drained_, c);
 }
 
 /// Removes a chunk that has no entry left to pop.

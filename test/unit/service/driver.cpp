@@ -19,16 +19,22 @@ namespace {
   return native_executor(ex);
 }
 
-/// A driver in a context, whose passes find nothing.
+/// A driver in a context, with one thing to do.
 struct driver_alone : driven {
+  [[nodiscard]] tick next_tick() noexcept override { return next; }
   tick pass() override
   {
     ++passes;
-    return no_tick;
+    next = no_tick;
+    return clock.tick_floor(clock.now());
   }
   void follow_pass() override {}
-  [[nodiscard]] bool needs_pass(tick) const noexcept override { return is_needed; }
 
+  void need_pass_in(std::chrono::nanoseconds d)
+  {
+    next = in(d);
+    subject.wake_at(next);
+  }
   [[nodiscard]] tick in(std::chrono::nanoseconds d) const
   {
     return clock.tick_ceil(clock.now() + d);
@@ -37,7 +43,7 @@ struct driver_alone : driven {
   asio::io_context context;
   wheel_clock clock{asio_wheel::clock_source::precise, 1ms};
   int passes = 0;
-  bool is_needed = false;
+  tick next = no_tick;
   native_executor native = native_to(context.get_executor());
   driver subject{native, context, clock, *this};
 };
@@ -46,67 +52,76 @@ struct driver_alone : driven {
 
 BOOST_AUTO_TEST_SUITE(driver_alone_in_a_context)
 
-BOOST_AUTO_TEST_CASE(sleeps_until_a_wake_up_that_is_needed)
+BOOST_AUTO_TEST_CASE(sleeps_until_there_is_something_to_do)
 {
   driver_alone d;
-  d.is_needed = true;
   const auto begin = d.clock.now();
-  asio::post(d.context, [&] { d.subject.wake_at(d.in(3ms)); });
+  asio::post(d.context, [&] { d.need_pass_in(3ms); });
   d.context.run();
   BOOST_TEST((d.clock.now() - begin >= 3ms));
   BOOST_TEST(d.passes == 1);
   BOOST_TEST(d.subject.wakeups() == 1U);
 }
 
+BOOST_AUTO_TEST_CASE(does_at_once_what_is_past)
+{
+  driver_alone d;
+  asio::post(d.context, [&] { d.need_pass_in(-3ms); });
+  d.context.run_for(20s);
+  BOOST_TEST(d.context.stopped());
+  BOOST_TEST(d.passes == 1);
+  BOOST_TEST(d.subject.wakeups() == 0U);
+}
+
 // Between filing a wait and asking for a wake-up a thread may lose its processor; and the wait may
-// have ended, and a pass have found nothing, when it goes on.
+// have ended when it goes on.
 BOOST_AUTO_TEST_CASE(does_not_sleep_for_a_wait_that_has_ended_meanwhile)
 {
   driver_alone d;
   asio::post(d.context, [&] { d.subject.wake_at(d.in(1h)); });
   d.context.run_for(20s);
   BOOST_TEST(d.context.stopped());
-  BOOST_TEST(d.passes == 1);
+  BOOST_TEST(d.passes == 0);
   BOOST_TEST(d.subject.wakeups() == 0U);
 }
 
-// A request cancels the timer's wait, which makes the pass as it completes.
-BOOST_AUTO_TEST_CASE(requests_while_the_timer_waits_share_one_pass)
+// A request cancels the timer's wait, which is carried out as it completes.
+BOOST_AUTO_TEST_CASE(sets_the_timer_once_for_all_that_ask_while_it_waits)
 {
   driver_alone d;
-  d.is_needed = true;
-  asio::post(d.context, [&] { d.subject.wake_at(d.in(1h)); });
+  asio::post(d.context, [&] { d.need_pass_in(1h); });
   d.context.poll();
-  BOOST_TEST(d.passes == 0);
-  d.subject.wake_at(d.in(1min));
+  BOOST_TEST(!d.context.stopped());
+  d.need_pass_in(1min);
   d.subject.insist();
-  d.subject.forget(d.in(1h));
+  d.next = no_tick;
+  d.subject.forget(d.in(1min));
   d.context.run_for(20s);
   BOOST_TEST(d.context.stopped());
-  BOOST_TEST(d.passes == 1);
+  BOOST_TEST(d.passes == 0);
   BOOST_TEST(d.subject.wakeups() == 0U);
 }
 
-BOOST_AUTO_TEST_CASE(requests_while_the_timer_does_not_wait_share_one_pass)
+BOOST_AUTO_TEST_CASE(sets_the_timer_once_for_all_that_ask_while_it_does_not_wait)
 {
   driver_alone d;
   d.subject.insist();
-  d.subject.wake_at(d.in(1min));
+  d.need_pass_in(3ms);
   d.subject.forget(tick{});
   d.context.run_for(20s);
   BOOST_TEST(d.context.stopped());
   BOOST_TEST(d.passes == 1);
+  BOOST_TEST(d.subject.wakeups() == 1U);
 }
 
 // The wait that another has replaced completes, too.
 BOOST_AUTO_TEST_CASE(makes_no_pass_when_the_timer_is_set_anew)
 {
   driver_alone d;
-  d.is_needed = true;
   asio::post(d.context, [&] {
-    d.subject.wake_at(d.in(1h));
-    d.subject.wake_at(d.in(1min));
-    d.subject.wake_at(d.in(3ms));
+    d.need_pass_in(1h);
+    d.need_pass_in(1min);
+    d.need_pass_in(3ms);
   });
   d.context.run_for(20s);
   BOOST_TEST(d.context.stopped());
@@ -114,14 +129,14 @@ BOOST_AUTO_TEST_CASE(makes_no_pass_when_the_timer_is_set_anew)
   BOOST_TEST(d.subject.wakeups() == 1U);
 }
 
-// Whichever of the two waits completes first makes the pass, and the other none.
-BOOST_AUTO_TEST_CASE(a_request_behind_a_replaced_wait_makes_one_pass)
+// Whichever of the two waits completes first carries it out, and the other finds nothing.
+BOOST_AUTO_TEST_CASE(a_request_behind_a_replaced_wait_is_carried_out_once)
 {
   driver_alone d;
-  d.is_needed = true;
   asio::post(d.context, [&] {
-    d.subject.wake_at(d.in(1h));
-    d.subject.wake_at(d.in(1min));
+    d.need_pass_in(1h);
+    d.need_pass_in(1min);
+    d.next = tick{};
     d.subject.insist();
   });
   d.context.run_for(20s);

@@ -62,7 +62,7 @@ public:
 private:
   [[nodiscard, gnu::noinline]] time_point from_now(duration delay) const noexcept
   {
-    return guard_->core().clock().deadline_after(delay);
+    return guard_->core().clock.deadline_after(delay);
   }
   void swap(stream_deadlines& other) noexcept
   {

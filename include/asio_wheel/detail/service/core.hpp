@@ -76,8 +76,9 @@ public:
   const wheel_options options;
   const asio::any_io_executor executor;
   const native_executor native;
-
-  [[nodiscard]] const wheel_clock& clock() const noexcept;
+  const reserved_memory reserved;
+  wheel_clock clock;
+  homes shards;
 
   /// Posts a function to the context, or drops it if that is going away. Throws what posting
   /// throws.
@@ -87,9 +88,6 @@ public:
     const std::shared_lock inside(posting_, std::try_to_lock);
     if (inside) native.post(std::move(f));
   }
-
-  /// Where this thread starts its waits.
-  [[nodiscard]] home& local() noexcept;
 
   /// Start a wait; it is the core's from here on.
   /// Throw std::bad_alloc, with nothing changed and the wait not taken over.
@@ -153,10 +151,10 @@ public:
   [[nodiscard]] bool is_at_rest() noexcept;
 
   /// Moves the stopped clock to `t`, by which nothing is due that has not expired.
-  void move_clock(time_point t) noexcept { clock_.stop_at(t); }
+  void move_clock(time_point t) noexcept { clock.stop_at(t); }
 
-  /// To be called when the clock will not be moved for a while: makes the pass that was left out
-  /// between its steps.
+  /// To be called when the clock will not be moved for a while: sees to the timer, which was left
+  /// alone between its steps.
   void rest_clock() noexcept { driver_.insist(); }
 
   /// Lets the clock run. If that takes it back, the wheels go back with it.
@@ -169,13 +167,7 @@ public:
 private:
   friend class section;
 
-  /// What is ahead, in all shards.
-  struct outlook {
-    std::uint64_t due = 0;  ///< a bit for each shard where something is due
-    tick next = no_tick;    ///< to wake up for; no_tick if no wait is filed that is not due
-    bool more = false;      ///< at once, of the look at what the pressure has brought near
-  };
-
+  static constexpr tick at_once{};  ///< of next_tick()
   static constexpr time_point none_found{};
 
   /// What a delivery is to do next.
@@ -190,12 +182,12 @@ private:
 
   [[gnu::flatten]] void start(wait_op& op, tick when);
 
-  [[nodiscard]] tick pass() override;
+  [[nodiscard]] tick next_tick() noexcept override;
+  void pass() override;
   void follow_pass() override;
-  [[nodiscard]] bool needs_pass(tick when) const noexcept override;
 
-  [[nodiscard, gnu::flatten]] outlook advance_shards(tick now) noexcept;
-  [[nodiscard]] outlook catch_up() noexcept;
+  [[nodiscard, gnu::flatten]] std::uint64_t advance_shards(tick now) noexcept;
+  [[nodiscard]] std::uint64_t catch_up() noexcept;
   void request_due(std::uint64_t found) noexcept;
   [[gnu::noinline]] void post_due() noexcept;
   [[gnu::flatten]] void deliver_due(time_point now, bool behind_pass);
@@ -205,9 +197,6 @@ private:
   [[nodiscard]] tick take_ended(next_wait& next, home& h, bool first) noexcept;
   void destroy_later(wait_op& op, wait_list& all) noexcept;
 
-  const reserved_memory reserved_;
-  wheel_clock clock_;
-  homes homes_;
   std::atomic<std::size_t> pending_{0};  ///< kept only if there is a limit to it
   std::atomic<tick> passed_{};           ///< the latest that the wheels were advanced to
   std::atomic<std::uint64_t> cancel_alls_{0};
@@ -227,7 +216,7 @@ private:
   /// begun.
   std::atomic<time_point> found_due_{none_found};
 
-  pressure pressure_{clock_};
+  pressure pressure_{clock};
   std::atomic<bool> is_pressure_set_{false};  ///< if not, passes need not look who follows it
 
   gate posting_;  ///< of post()

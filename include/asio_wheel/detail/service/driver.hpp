@@ -16,17 +16,17 @@ namespace asio_wheel::detail {
 
 /// Makes a pass when something is due, and sleeps until then.
 ///
-/// A **pass** runs on the strand, and returns the tick of the next one (driven.hpp); the timer is
-/// set for that. The timer has a pending wait of its own exactly while a pass names a tick, if only
-/// the end of time: that is what keeps `run()` going.
+/// A **pass** runs on the strand. The timer is set for the tick of the next one (driven.hpp), and
+/// has a pending wait of its own exactly while there is one, if only at the end of time: that is
+/// what keeps `run()` going.
 ///
-/// Whoever needs an earlier pass sets the timer for it, if the context runs the thread. Otherwise,
-/// or if the pass is needed at once, it is requested, once for all that ask before it runs. So is
-/// one when the reason for the next goes away. A request cancels the timer's wait, which makes the
-/// pass as it completes, or posts the pass to the strand if there is no wait.
+/// Whoever needs an earlier pass sets the timer anew, if the context runs the thread. Otherwise the
+/// strand is asked to, once for all that ask before it does. So it is when the reason for the next
+/// pass goes away. Such a request cancels the timer's wait, which carries it out as it completes, or
+/// is posted to the strand if there is no wait.
 ///
-/// While the clock is stopped, the timer waits for the end of time, and passes are requested only
-/// for what is due at once: whoever moves the clock takes care of the rest.
+/// While the clock is stopped, the timer waits for the end of time, unless something is due at once:
+/// whoever moves the clock takes care of the rest.
 ///
 /// Thread-safe. Once it is closed it touches neither strand nor timer, nor does anything else.
 class driver {
@@ -37,11 +37,11 @@ public:
   /// Makes sure of a pass at or before `when`, for a wait that is filed.
   void wake_at(tick when) noexcept;
 
-  /// Makes sure of a pass that begins after this call does.
+  /// Makes sure that the timer is set, by the strand, for what there is to do after this call.
   void insist() noexcept;
 
   /// Says that nothing is left to do at `unneeded`; at tick 0, that nothing is left at all.
-  /// If the pass that would set the timer anew cannot be requested, it fires once in vain.
+  /// If the strand cannot be asked to set the timer anew, it fires once in vain.
   void forget(tick unneeded) noexcept;
 
   /// The context is going away.
@@ -59,11 +59,10 @@ private:
 
   static constexpr tick disarmed = no_tick;
 
-  [[gnu::noinline]] void wake_earlier(tick when) noexcept;
-  [[nodiscard]] bool set_earlier(tick when) noexcept;
-  [[gnu::noinline, nodiscard]] bool request_pass() noexcept;
-  void pass(tick fired = disarmed);
-  void set_timer(tick next);
+  [[gnu::noinline]] void wake_earlier() noexcept;
+  [[gnu::noinline, nodiscard]] bool request() noexcept;
+  void turn(const error_code& ec, tick when);
+  void set_timer();
   [[gnu::noinline, gnu::cold]] void hold_work(bool waits) noexcept;
   void arm(tick when);
 
@@ -80,15 +79,14 @@ private:
 
   asio::any_io_executor work_;  ///< while it waits, if the context does not count that
 
-  /// What the driver wakes up for, for those who start waits. From the start of a pass it is
-  /// `disarmed`: a wait that the pass does not see any more asks for a wake-up of its own, and the
-  /// pass ends with the earliest of them. Written with the timer's lock.
+  /// What the driver wakes up for, for those who start and end waits. While it looks for that, it is
+  /// `disarmed`: a wait that it does not see any more asks for a wake-up of its own. Written with the
+  /// timer's lock.
   std::atomic<tick> wake_{disarmed};
 
-  /// Whether a request has been made whose pass has yet to begin. Written with the timer's lock,
-  /// which the pass takes before it looks at the shards. Read without it by a wait that completes
-  /// cancelled.
-  std::atomic<bool> pass_requested_{false};
+  /// Whether a request has been made that has yet to be carried out. Written with the timer's lock.
+  /// Read without it by a wait that completes cancelled.
+  std::atomic<bool> requested_{false};
   std::atomic<std::uint64_t> wakeups_{0};
 };
 

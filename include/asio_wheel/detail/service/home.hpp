@@ -56,7 +56,7 @@ public:
 
   /// Where this thread starts its waits. Without memory for a new home, one that another thread
   /// uses.
-  [[nodiscard]] home& of_this_thread() noexcept;
+  [[nodiscard]] home& local() noexcept;
 
   /// The one that was made last; home::older leads to all others. Whoever makes one and then asks
   /// for a wake-up is seen by the pass, or sees it (driver.hpp).

@@ -74,7 +74,7 @@ private:
   [[nodiscard]] intrusive_ptr<operation_guard> make_guard();
   void adopt_waits() noexcept;
   void take_guard(lazy_state& other) noexcept;
-  [[nodiscard]] tick present_tick() const noexcept { return core().clock().tick_for(deadline()); }
+  [[nodiscard]] tick present_tick() const noexcept { return core().clock.tick_for(deadline()); }
 
   std::atomic<operation_guard*> guard_{nullptr};  ///< counted
 };

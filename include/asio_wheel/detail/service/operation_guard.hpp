@@ -74,7 +74,7 @@ public:
   /// Whether `until` has passed. Looks at the clock only if the wait does not answer for that.
   [[nodiscard]] bool has_passed(time_point until) const noexcept
   {
-    return !is_filed_by(until) && until <= core_->clock().now();
+    return !is_filed_by(until) && until <= core_->clock.now();
   }
 
   // Of the deadline of an operation; these require the lock.

@@ -55,7 +55,9 @@ using task_allocator = std::pmr::polymorphic_allocator<std::byte>;
 /// any_io_executor does not.
 class native_executor {
 public:
-  explicit native_executor(const asio::any_io_executor& ex) : typed_(typed(ex)) {}
+  explicit native_executor(const asio::any_io_executor& ex) : native_executor(typed(ex)) {}
+
+  const bool counts_timers;  ///< a timer's wait is work of the context
 
   template <class Function>
   void post(Function f) const
@@ -76,9 +78,6 @@ public:
     return pool && pool->running_in_this_thread();
   }
 
-  /// Whether a timer's wait is work of the context.
-  [[nodiscard]] bool counts_timers() const noexcept { return typed_.index() != 0; }
-
   /// What is work of a context that does not count its timers.
   [[nodiscard]] asio::any_io_executor work() const noexcept
   {
@@ -89,6 +88,11 @@ private:
   using io_executor = asio::io_context::executor_type;
   using pool_executor = asio::thread_pool::executor_type;
   using variant = std::variant<asio::any_io_executor, io_executor, pool_executor>;
+
+  explicit native_executor(variant ex)
+    : counts_timers(ex.index() != 0),
+      typed_(std::move(ex))
+  {}
 
   static variant typed(const asio::any_io_executor& ex)
   {
@@ -128,7 +132,7 @@ public:
   void execute(Function f) const
   {
     const native_executor& native = resources_->native;
-    if (Posts || !native.counts_timers()) {
+    if (Posts || !native.counts_timers) {
       native.post(asio::bind_allocator(query(asio::execution::allocator),
                                        [f = std::move(f), &whom = resources_->whom]() mutable {
                                          f();

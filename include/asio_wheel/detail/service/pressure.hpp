@@ -66,6 +66,9 @@ public:
   [[nodiscard]] time_point look() noexcept;
   static constexpr time_point at_once{};
 
+  /// When the next piece is needed, which may be past.
+  [[nodiscard]] time_point next_look() const noexcept { return next_look_; }
+
   /// From here on `owner` is told. Throws std::bad_alloc.
   [[nodiscard]] follower& add(moving_deadline& owner, time_point touched, duration longest,
                               duration shortest);

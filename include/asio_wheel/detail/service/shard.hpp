@@ -188,16 +188,14 @@ public:
 
   // What there is to wake up for.
 
-  static constexpr tick unknown{};
-
-  /// The first tick to which advance() may have anything to do; no_tick if no wait is filed that is
-  /// not due; `unknown` if a wait was taken out since the latest advance(). Does not require the
-  /// lock: a thread that makes it earlier asks for a wake-up afterwards.
-  [[nodiscard]] tick next_tick() const noexcept;
+  /// The first tick to which advance() has anything to do; no_tick if no wait is filed that is not
+  /// due. To be called without the lock, which is taken if that has to be found out. A thread that
+  /// makes it earlier asks for a wake-up afterwards.
+  [[nodiscard]] tick next_tick() noexcept;
 
   /// What there is to wake up for no more: a tick; tick 0 if nothing is left; no_tick if there is
-  /// nothing to say. Says it once.
-  [[nodiscard]] tick take_unneeded() noexcept;
+  /// nothing to say, or somebody has looked ahead since. Says it once.
+  [[nodiscard, gnu::noinline]] tick take_unneeded() noexcept;
 
   /// Whether take_unneeded() has something to say. Does not require the lock.
   [[nodiscard]] bool has_unneeded() const noexcept;
@@ -259,7 +257,7 @@ private:
   static void cut_ties(wait_op& op) noexcept;
 
   [[nodiscard]] static wait_outcome send(wait_op& op) noexcept;
-  void look_ahead(tick next) noexcept;
+  void set_next(tick next) noexcept;
   void insert(wait_op& op, tick when);
   void stamp(wait_op& op) noexcept;
   bool erase(wait_op& op) noexcept;
@@ -278,11 +276,13 @@ private:
   std::uint64_t all_cancelled_ = 0;      ///< stamp of the last wait that cancel_all() speaks of
   std::uint64_t left_of_cancelled_ = 0;  ///< of these waits, the ones not taken up yet
 
-  /// The earliest tick that a wait which was taken out alone was to be woken for, if the driver is
-  /// still to be told. Read without the lock by has_unneeded().
+  /// The earliest tick that a wait which was taken out was to be woken for, if the driver is still
+  /// to be told. Read without the lock by has_unneeded().
   std::atomic<tick> unneeded_{no_tick};
 
-  std::atomic<tick> next_{no_tick};  ///< of next_tick()
+  /// Of next_tick(); `unknown` if the wait was taken out for which that was known.
+  std::atomic<tick> next_{no_tick};
+  static constexpr tick unknown{};
 
   put_off_cancels put_off_;
   wait_list ended_;  ///< out of the wheel, and not to expire

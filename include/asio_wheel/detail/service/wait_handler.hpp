@@ -141,7 +141,7 @@ private:
     {
       wait_handler& op = *std::exchange(op_, nullptr);
       const wait_outcome outcome = core_->begin(op, *at_, taken_up_);
-      if (outcome != wait_outcome::undecided) op.finish(outcome);
+      if (outcome != wait_outcome::undecided) op.end(*at_, outcome);
     }
 
   private:
@@ -166,13 +166,8 @@ private:
       if (outcome == wait_outcome::described) return describe_handler<Handler>(at);
       return self.destroy();
     }
-    self.finish(outcome);
-  }
-
-  void finish(wait_outcome outcome)
-  {
-    [[maybe_unused]] const executor_work<Executor> w(std::move(work_));
-    take_handler(this, handler_)(to_error(outcome));
+    [[maybe_unused]] const executor_work<Executor> w(std::move(self.work_));
+    take_handler(&self, self.handler_)(to_error(outcome));
   }
 
   void destroy() { [[maybe_unused]] const Handler h = take_handler(this, handler_); }

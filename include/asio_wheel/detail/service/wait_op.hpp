@@ -207,7 +207,6 @@ private:
 
   /// Whether it is in its timer's list. To leave the list is to say so here.
   [[nodiscard]] bool is_listed() const noexcept { return next != nullptr; }
-  void set_unlisted() noexcept { next = nullptr; }
 };
 
 /// The waits of one timer, from the oldest on.

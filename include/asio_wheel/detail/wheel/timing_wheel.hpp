@@ -106,17 +106,13 @@ public:
   /// Requires that `e` is not filed. Throws std::bad_alloc, with nothing changed.
   void insert(wheel_entry& e, tick when);
 
-  /// Removes a filed entry that is neither due (see is_due) nor drained. If it was the last one in
-  /// its slot, returns the tick that next_tick() may have returned because of that slot; else
+  /// Removes a filed entry that is not drained. If it was the last one in its slot, and not due
+  /// (see is_due), returns the tick that next_tick() may have returned because of that slot; else
   /// no_tick.
   tick erase(wheel_entry& e) noexcept;
 
-  /// Remove an entry that is due, or one that was drained. O(1).
-  void erase_due(wheel_entry& e) noexcept;
+  /// Removes an entry that was drained.
   void erase_drained(wheel_entry& e) noexcept;
-
-  /// Prefetches what erase() needs besides the entry, given what its cell() once returned.
-  static void prefetch_cell(const void* cell) noexcept;
 
   /// What next_tick() returns if the slot of `e` is the only one occupied. Requires that `e` is
   /// filed and not yet due.
@@ -181,11 +177,8 @@ public:
   [[nodiscard]] tick now() const noexcept { return now_; }
 
   /// The first tick at which advance() has something to do: an entry is due or a slot cascades.
-  /// `never` if there is none.
+  /// `never` if there is none, and no_tick if no entry is filed, apart from due and drained ones.
   [[nodiscard]] tick next_tick() noexcept;
-
-  /// Whether no entry is filed, apart from due and drained ones.
-  [[nodiscard]] bool empty() noexcept;
   [[nodiscard]] bool has_due() const noexcept;
   [[nodiscard]] bool has_drained() const noexcept;
 
@@ -240,7 +233,6 @@ private:
   [[nodiscard]] chunk_queue detach(std::uint32_t slot) noexcept;
   [[nodiscard]] wheel_entry* front(const outlet& from) const noexcept;
   [[nodiscard]] wheel_entry* pop(outlet& from) noexcept;
-  void erase_from(outlet& from, wheel_entry& e) noexcept;
   void leave(outlet& from, chunk& c) noexcept;
   [[nodiscard]] chunk_queue detach_levels() noexcept;
   [[nodiscard]] tick collect(tick to) noexcept;
