@@ -219,8 +219,11 @@ tick wheel_core::next_tick() noexcept
 {
   tick next = no_tick;
   for (home* h = shards.latest(); h; h = h->older) next = std::min(next, h->next_tick());
-  if (next != no_tick)
-    return is_pressure_set_ ? std::min(next, clock.tick_for(pressure_.next_look())) : next;
+  if (next != no_tick && is_pressure_set_) {
+    const time_point look = pressure_.next_look();
+    return look <= clock.now() ? at_once : std::min(next, clock.tick_ceil(look));
+  }
+  if (next != no_tick) return next;
   // Without a wait there is nothing to bring near. But a thread that the context does not run may
   // have cancelled one, and not have posted its delivery yet. Until it has, passes are what keeps
   // the context from running out of work.
@@ -338,7 +341,9 @@ void wheel_core::drop(wait_op& op, home& h) noexcept
 
 void wheel_core::post_ended(home& h) noexcept
 {
-  if (h.ended_delivery_.post(native, std::bind_front(&wheel_core::deliver_ended, this, std::ref(h)))) return;
+  if (h.ended_delivery_.post(native,
+                             std::bind_front(&wheel_core::deliver_ended, this, std::ref(h))))
+    return;
   const std::lock_guard lock(h);
   h.ended_delivery_.set_arrived();
 }

@@ -1,4 +1,4 @@
-// L2 service: requesting and making passes.
+// L2 service: setting the timer, and what is done when it fires.
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/service/driver.hpp>
 
@@ -52,7 +52,7 @@ void driver::wake_earlier() noexcept
   // Outside of the context, to cancel the timer's wait and start another could leave it without
   // work.
   try {
-    if (inner_.native.running_in_this_thread()) return set_timer();
+    if (inner_.native.running_in_this_thread() && set_timer()) return;
   } catch (...) {
     // The strand will have more luck.
   }
@@ -98,11 +98,11 @@ void driver::turn(const error_code& ec, tick when)
     if (fired && armed_ == when) armed_ = disarmed;
   }
   try {
-    if (fired) {
-      wakeups_.fetch_add(1, std::memory_order_relaxed);
+    if (fired) wakeups_.fetch_add(1, std::memory_order_relaxed);
+    if (fired || !set_timer()) {
       driven_.pass();
+      if (!set_timer()) insist();
     }
-    set_timer();
     if (!inner_.native.counts_timers) hold_work(armed_ != disarmed);
   } catch (...) {
     // The exception leaves by run(). Called again, that is to find work to do.
@@ -112,15 +112,16 @@ void driver::turn(const error_code& ec, tick when)
 }
 
 /// Sets the timer for what there is to do next, unless that is left to a request. If that is past,
-/// the timer fires at once.
-void driver::set_timer()
+/// the timer fires at once. False if a pass is needed first.
+bool driver::set_timer()
 {
   const std::lock_guard lock(timer_mutex_);
-  if (requested_) return;
+  if (requested_) return true;
   wake_ = disarmed;
   const tick next = driven_.next_tick();
+  if (next == driven::at_once) return false;
   if (next == no_tick) {
-    if (armed_ == disarmed) return;
+    if (armed_ == disarmed) return true;
     armed_ = disarmed;
     timer_->cancel();
   } else if (!clock_.is_stopped()) {
@@ -131,6 +132,7 @@ void driver::set_timer()
     arm(next <= present ? tick{} : never);
     wake_ = present + 1;
   }
+  return true;
 }
 
 /// Keeps the context running while the timer waits. Such a context cannot say what it runs, so that
@@ -146,8 +148,8 @@ void driver::arm(tick when)
   if (when == armed_) return;
   armed_ = disarmed;  // should one of the following throw
   timer_->expires_at(clock_.time_of(when));
-  timer_->async_wait(asio::bind_allocator(
-    task_allocator(&timer_memory_), [this, when](const error_code& ec) { turn(ec, when); }));
+  timer_->async_wait(asio::bind_allocator(task_allocator(&timer_memory_),
+                                          [this, when](const error_code& ec) { turn(ec, when); }));
   armed_ = when;
 }
 

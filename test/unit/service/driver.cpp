@@ -6,6 +6,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
+#include <utility>
 
 namespace asio = boost::asio;
 using namespace asio_wheel::detail;
@@ -22,11 +23,10 @@ namespace {
 /// A driver in a context, with one thing to do.
 struct driver_alone : driven {
   [[nodiscard]] tick next_tick() noexcept override { return next; }
-  tick pass() override
+  void pass() override
   {
     ++passes;
     next = no_tick;
-    return clock.tick_floor(clock.now());
   }
   void follow_pass() override {}
 
@@ -85,7 +85,19 @@ BOOST_AUTO_TEST_CASE(does_not_sleep_for_a_wait_that_has_ended_meanwhile)
   BOOST_TEST(d.subject.wakeups() == 0U);
 }
 
-// A request cancels the timer's wait, which is carried out as it completes.
+BOOST_AUTO_TEST_CASE(does_not_sleep_for_what_is_not_needed_any_more)
+{
+  driver_alone d;
+  asio::post(d.context, [&] { d.need_pass_in(1h); });
+  d.context.poll();
+  d.subject.forget(std::exchange(d.next, no_tick));
+  d.context.run_for(20s);
+  BOOST_TEST(d.context.stopped());
+  BOOST_TEST(d.passes == 0);
+  BOOST_TEST(d.subject.wakeups() == 0U);
+}
+
+// A request cancels the timer's wait, whose function carries it out.
 BOOST_AUTO_TEST_CASE(sets_the_timer_once_for_all_that_ask_while_it_waits)
 {
   driver_alone d;

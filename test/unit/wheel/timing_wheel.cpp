@@ -296,14 +296,14 @@ BOOST_AUTO_TEST_CASE(chunk_that_loses_all_its_due_entries_goes_back_to_the_pool)
   for (auto& e : entries) wheel.insert(e, tick{5});
   wheel.advance(tick{5});
   BOOST_TEST(wheel.pop_due() == &entries[0]);
-  for (std::size_t i = 2 * n; i-- > n;) wheel.erase_due(entries[i]);  // the middle chunk
-  BOOST_TEST(wheel.check() == "");                                    // which counts the chunks
+  for (std::size_t i = 2 * n; i-- > n;) wheel.erase(entries[i]);  // the middle chunk
+  BOOST_TEST(wheel.check() == "");                                // which counts the chunks
   BOOST_TEST(wheel.size() == 2 * n - 1);
   BOOST_TEST(wheel.front_due() == &entries[1]);
-  for (std::size_t i = 1; i < n; ++i) wheel.erase_due(entries[i]);  // the rest of the first one
+  for (std::size_t i = 1; i < n; ++i) wheel.erase(entries[i]);  // the rest of the first one
   BOOST_TEST(wheel.check() == "");
   BOOST_TEST(wheel.front_due() == &entries[2 * n]);
-  for (std::size_t i = 2 * n; i < 3 * n; ++i) wheel.erase_due(entries[i]);
+  for (std::size_t i = 2 * n; i < 3 * n; ++i) wheel.erase(entries[i]);
   BOOST_TEST(!wheel.has_due());
   BOOST_TEST(wheel.size() == 0u);
   BOOST_TEST(wheel.check() == "");
@@ -317,9 +317,9 @@ BOOST_AUTO_TEST_CASE(chunk_that_is_popped_and_erased_in_turns_leads_to_the_next)
   for (auto& e : entries) wheel.insert(e, tick{5});
   wheel.advance(tick{5});
   for (std::size_t i = 0; i < 3; ++i) BOOST_TEST(wheel.pop_due() == &entries[i]);
-  wheel.erase_due(entries[3]);
+  wheel.erase(entries[3]);
   BOOST_TEST(wheel.pop_due() == &entries[4]);
-  for (std::size_t i = 5; i < n; ++i) wheel.erase_due(entries[i]);
+  for (std::size_t i = 5; i < n; ++i) wheel.erase(entries[i]);
   BOOST_TEST(wheel.check() == "");
   for (std::size_t i = n; i < 2 * n; ++i) BOOST_TEST(wheel.pop_due() == &entries[i]);
   BOOST_TEST(wheel.pop_due() == nullptr);

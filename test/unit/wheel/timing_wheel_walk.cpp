@@ -73,7 +73,7 @@ BOOST_AUTO_TEST_CASE(misses_none_that_stays_whatever_happens_between_two_pieces)
       if (filed.empty()) return;
       wheel_entry* const e = *std::next(filed.begin(), below(static_cast<unsigned>(filed.size())));
       if (wheel.is_due(*e))
-        wheel.erase_due(*e);
+        wheel.erase(*e);
       else
         wheel.erase(*e);
       filed.erase(e);

@@ -167,7 +167,6 @@ public:
 private:
   friend class section;
 
-  static constexpr tick at_once{};  ///< of next_tick()
   static constexpr time_point none_found{};
 
   /// What a delivery is to do next.

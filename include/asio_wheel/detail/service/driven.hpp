@@ -8,7 +8,10 @@ namespace asio_wheel::detail {
 /// Something that has work to do from time to time, as its driver sees it.
 class driven {
 public:
-  /// The tick of the next pass; no_tick if there is no reason for one. From any thread.
+  static constexpr tick at_once{};
+
+  /// The tick of the next pass, or `at_once`; no_tick if there is no reason for one. From any
+  /// thread.
   [[nodiscard]] virtual tick next_tick() noexcept = 0;
 
   /// Does what there is to do by now. On the driver's strand.

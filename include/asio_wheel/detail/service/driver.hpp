@@ -22,11 +22,11 @@ namespace asio_wheel::detail {
 ///
 /// Whoever needs an earlier pass sets the timer anew, if the context runs the thread. Otherwise the
 /// strand is asked to, once for all that ask before it does. So it is when the reason for the next
-/// pass goes away. Such a request cancels the timer's wait, which carries it out as it completes, or
-/// is posted to the strand if there is no wait.
+/// pass goes away. Such a request cancels the timer's wait, which carries it out as it completes,
+/// or is posted to the strand if there is no wait.
 ///
-/// While the clock is stopped, the timer waits for the end of time, unless something is due at once:
-/// whoever moves the clock takes care of the rest.
+/// While the clock is stopped, the timer waits for the end of time, unless something is due at
+/// once: whoever moves the clock takes care of the rest.
 ///
 /// Thread-safe. Once it is closed it touches neither strand nor timer, nor does anything else.
 class driver {
@@ -62,7 +62,7 @@ private:
   [[gnu::noinline]] void wake_earlier() noexcept;
   [[gnu::noinline, nodiscard]] bool request() noexcept;
   void turn(const error_code& ec, tick when);
-  void set_timer();
+  [[nodiscard]] bool set_timer();
   [[gnu::noinline, gnu::cold]] void hold_work(bool waits) noexcept;
   void arm(tick when);
 
@@ -79,9 +79,9 @@ private:
 
   asio::any_io_executor work_;  ///< while it waits, if the context does not count that
 
-  /// What the driver wakes up for, for those who start and end waits. While it looks for that, it is
-  /// `disarmed`: a wait that it does not see any more asks for a wake-up of its own. Written with the
-  /// timer's lock.
+  /// What the driver wakes up for, for those who start and end waits. While it looks for that, it
+  /// is `disarmed`: a wait that it does not see any more asks for a wake-up of its own. Written
+  /// with the timer's lock.
   std::atomic<tick> wake_{disarmed};
 
   /// Whether a request has been made that has yet to be carried out. Written with the timer's lock.

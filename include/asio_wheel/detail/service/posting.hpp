@@ -89,10 +89,7 @@ private:
   using pool_executor = asio::thread_pool::executor_type;
   using variant = std::variant<asio::any_io_executor, io_executor, pool_executor>;
 
-  explicit native_executor(variant ex)
-    : counts_timers(ex.index() != 0),
-      typed_(std::move(ex))
-  {}
+  explicit native_executor(variant ex) : counts_timers(ex.index() != 0), typed_(std::move(ex)) {}
 
   static variant typed(const asio::any_io_executor& ex)
   {
