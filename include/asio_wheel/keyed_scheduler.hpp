@@ -5,9 +5,10 @@
 
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/ground/intrusive_ptr.hpp>
-#include <asio_wheel/detail/roof/hash_set.hpp>
 #include <asio_wheel/detail/roof/scheduled_task.hpp>
+#include <asio_wheel/detail/roof/task_table.hpp>
 #include <asio_wheel/detail/roof/tick_after.hpp>
+#include <asio_wheel/detail/roof/wait_room.hpp>
 #include <asio_wheel/detail/service/core.hpp>
 #include <asio_wheel/detail/service/wait_handler.hpp>
 #include <asio_wheel/wheel_place.hpp>
@@ -39,9 +40,9 @@ inline constexpr std::size_t forever = detail::unlimited_times;
 /// but must not be given more tasks then.
 ///
 /// Thread safety: a distinct object is safe, and so is a shared one, other than for construction
-/// and destruction. A lock is held while keys are hashed and compared, so `Hash` and `Equal` must
-/// not use the scheduler; it is not while a function or a key is copied, moved, called or
-/// destroyed.
+/// and destruction: several threads may call `Hash` at once. A lock is held while keys are
+/// compared, so `Equal` must not use the scheduler; it is not while a key is hashed, nor while a
+/// function or a key is copied, moved, called or destroyed.
 template <class Key, class Hash = std::hash<Key>, class Equal = std::equal_to<Key>>
 class keyed_scheduler {
 public:
@@ -78,7 +79,8 @@ public:
   template <detail::task_function F>
   bool run_after(Key key, duration delay, F f)
   {
-    return add(task_ptr(new task_once<F>(tasks_, std::move(key), delay, std::move(f))));
+    const detail::key_hash hash = tasks_->look_up(key);
+    return add(hash, make<task_once<F>>(std::move(key), delay, std::move(f)));
   }
 
   /// Runs `f` after each `period`, `times` in all. Returns false, with nothing changed, if the key
@@ -100,7 +102,8 @@ public:
     detail::require_positive("keyed_scheduler: period", period);
     if (times == 0)
       throw std::invalid_argument("keyed_scheduler: times is 0; it must be at least 1");
-    return add(task_ptr(new repeated_task<F>(tasks_, std::move(key), period, std::move(f), times)));
+    const detail::key_hash hash = tasks_->look_up(key);
+    return add(hash, make<repeated_task<F>>(std::move(key), period, std::move(f), times));
   }
 
   /// Cancels the task under `key`. Returns whether there was one: a run was still to come, and will
@@ -145,6 +148,9 @@ private:
         key(std::move(k))
     {}
 
+    /// Where its waits are made; null: where others are.
+    [[nodiscard]] virtual detail::wait_room* room() noexcept { return nullptr; }
+
     const map_ptr map;
     const Key key;
   };
@@ -161,7 +167,7 @@ private:
   };
 
   template <class F>
-  struct repeated_task final : task_once<F> {
+  struct repeated_task : task_once<F> {
     repeated_task(const map_ptr& m, Key&& k, duration period, F&& f, std::size_t times)
       : task_once<F>(m, std::move(k), period, std::move(f)),
         to_come{period, times}
@@ -171,23 +177,26 @@ private:
     detail::task_turns to_come;
   };
 
-  /// Tasks by their keys, which they have in them.
-  struct hash_key {
-    using is_transparent = void;
+  /// A task with its wait: one piece of memory, which comes at once when the task is moved.
+  template <class Task>
+  struct with_room final : Task {
+    using Task::Task;
+    [[nodiscard]] detail::wait_room* room() noexcept override { return &place; }
 
-    std::size_t operator()(const Key& key) const { return hash(key); }
-    std::size_t operator()(const task_ptr& t) const { return hash(t->key); }
-
-    [[no_unique_address]] Hash hash;
+    detail::wait_room place;
   };
-  struct equal_keys {
-    using is_transparent = void;
 
-    bool operator()(const task_ptr& a, const task_ptr& b) const { return equal(a->key, b->key); }
-    bool operator()(const Key& a, const task_ptr& b) const { return equal(a, b->key); }
-    bool operator()(const task_ptr& a, const Key& b) const { return equal(a->key, b); }
+  /// The handler of a task's wait.
+  struct turn_handler {
+    using allocator_type = detail::room_allocator<void>;
 
-    [[no_unique_address]] Equal equal;
+    [[nodiscard]] allocator_type get_allocator() const noexcept
+    {
+      return allocator_type(owner->room());
+    }
+    void operator()(error_code ec) const { turn(owner, ec); }
+
+    task_ptr owner;
   };
 
   /// The live tasks. They are made before the lock is taken, and destroyed after it is released.
@@ -204,10 +213,21 @@ private:
       return executor_;
     }
 
-    [[nodiscard]] bool insert(const task_ptr& t)
+    /// The key's hash. Asks for the memory that a search for it needs, ahead of the lock.
+    [[nodiscard]] detail::key_hash look_up(const Key& key) const
+    {
+      const detail::key_hash hash = detail::key_hash_of(hash_(key));
+      tasks_.prefetch(hash);
+      return hash;
+    }
+
+    [[nodiscard]] bool insert(detail::key_hash hash, const task_ptr& t)
     {
       const std::lock_guard lock(mutex_);
-      return tasks_.insert(t).second;
+      if (find(hash, t->key)) return false;
+      tasks_.make_room();
+      tasks_.insert(hash, *task_ptr(t).release());
+      return true;
     }
 
     /// What comes of a wait that is over.
@@ -216,11 +236,12 @@ private:
     /// As the last run begins, the task is there no more.
     [[nodiscard]] next begin(task& t)
     {
+      const detail::key_hash hash = look_up(t.key);
       const std::lock_guard lock(mutex_);
       if (!t.is_live()) return next::nothing;
       if (!t.begin()) return next::wait;
       if (!t.count_run()) return next::run;
-      static_cast<void>(take(tasks_.find(t.key)));
+      static_cast<void>(take(hash, t));
       return next::last_run;
     }
 
@@ -235,19 +256,21 @@ private:
     /// Whether the task was there.
     bool remove(task& t)
     {
+      if (!t.is_live()) return false;
+      const detail::key_hash hash = look_up(t.key);
       const std::lock_guard lock(mutex_);
       if (!t.is_live()) return false;
-      static_cast<void>(take(tasks_.find(t.key)));
+      static_cast<void>(take(hash, t));
       return true;
     }
 
     bool cancel(const Key& key)
     {
+      const detail::key_hash hash = look_up(key);
       task_ptr t;
       {
         const std::lock_guard lock(mutex_);
-        const auto found = tasks_.find(key);
-        if (found != tasks_.end()) t = take(found);
+        if (task* const found = find(hash, key)) t = take(hash, *found);
       }
       if (!t) return false;
       t->cancel();
@@ -256,35 +279,39 @@ private:
 
     bool reschedule(const Key& key, duration delay)
     {
+      const detail::key_hash hash = look_up(key);
+      const time_point to = core_->clock.deadline_after(delay);
       const std::lock_guard lock(mutex_);
-      const auto found = tasks_.find(key);
-      if (found == tasks_.end()) return false;
-      return (*found)->move(delay);
+      task* const found = find(hash, key);
+      return found && found->move(to);
     }
 
     [[nodiscard]] std::optional<time_point> expiry(const Key& key) const
     {
+      const detail::key_hash hash = look_up(key);
       const std::lock_guard lock(mutex_);
-      const auto found = tasks_.find(key);
-      if (found == tasks_.end()) return std::nullopt;
-      return (*found)->next_turn();
+      task* const found = find(hash, key);
+      return found ? std::optional(found->next_turn()) : std::nullopt;
     }
 
     void clear() noexcept
     {
-      task_set all;
-      {
+      const detail::task_table all = [this] {
         const std::lock_guard lock(mutex_);
-        all.swap(tasks_);
-        for (const auto& each : all) each->kill();
-      }
-      for (const auto& each : all) each->cancel();
+        tasks_.for_each([](detail::scheduled_task& t) { t.kill(); });
+        return std::move(tasks_);
+      }();
+      all.for_each([](detail::scheduled_task& t) {
+        const task_ptr owner(static_cast<task*>(&t), false);
+        owner->cancel();
+      });
     }
 
     [[nodiscard]] bool contains(const Key& key) const
     {
+      const detail::key_hash hash = look_up(key);
       const std::lock_guard lock(mutex_);
-      return tasks_.find(key) != tasks_.end();
+      return find(hash, key) != nullptr;
     }
 
     [[nodiscard]] std::size_t size() const
@@ -294,25 +321,40 @@ private:
     }
 
   private:
-    using task_set = detail::hash_set<task_ptr, hash_key, equal_keys>;
-
-    [[nodiscard]] task_ptr take(typename task_set::iterator it)
+    [[nodiscard]] task* find(detail::key_hash hash, const Key& key) const
     {
-      task_ptr t = *it;
-      t->kill();
-      tasks_.erase(it);
-      return t;
+      return static_cast<task*>(tasks_.find(hash, [&](const detail::scheduled_task& t) {
+        return equal_(key, static_cast<const task&>(t).key);
+      }));
+    }
+
+    [[nodiscard]] task_ptr take(detail::key_hash hash, task& t) noexcept
+    {
+      t.kill();
+      tasks_.erase(hash, t);
+      return task_ptr(&t, false);
     }
 
     const detail::intrusive_ptr<detail::wheel_core> core_;
     const detail::timer_executor<executor_type> executor_;
     mutable std::mutex mutex_;
-    task_set tasks_;
+    detail::task_table tasks_;
+    [[no_unique_address]] Hash hash_;
+    [[no_unique_address]] Equal equal_;
   };
 
-  static bool add(const task_ptr& t)
+  /// Makes a task. A wait through another executor than the wheel's is larger than the room.
+  template <class Task, class... Args>
+  [[nodiscard]] task_ptr make(Args&&... args) const
   {
-    if (!t->map->insert(t)) return false;
+    if (tasks_->executor().is_native_to_wheel())
+      return new with_room<Task>(tasks_, std::forward<Args>(args)...);
+    return new Task(tasks_, std::forward<Args>(args)...);
+  }
+
+  static bool add(detail::key_hash hash, const task_ptr& t)
+  {
+    if (!t->map->insert(hash, t)) return false;
     start(t);
     return true;
   }
@@ -322,7 +364,7 @@ private:
     using initiation =
       detail::initiate_wait<detail::lazy_wait_op, detail::lazy_state, executor_type>;
     try {
-      initiation{t.get(), &t->map->executor()}([t](error_code ec) { turn(t, ec); });
+      initiation{t.get(), &t->map->executor()}(turn_handler{t});
     } catch (...) {
       t->map->remove(*t);
       throw;

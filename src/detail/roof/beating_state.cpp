@@ -31,7 +31,7 @@ duration multiply(duration d, std::size_t times) noexcept
 }  // namespace
 
 beating_state::beating_state(wheel_core& c, const heartbeat_options& options)
-  : lazy_state(c),
+  : guarding_state(c),
     clock_(&c.clock),
     sent_(clock_->start_of_delay()),
     received_(sent_.load()),
@@ -39,7 +39,7 @@ beating_state::beating_state(wheel_core& c, const heartbeat_options& options)
     options_(valid_options(options))
 {}
 
-beating_state::beating_state(beating_state&& other) noexcept : lazy_state(other.core())
+beating_state::beating_state(beating_state&& other) noexcept : guarding_state(other.core())
 {
   *this = std::move(other);
 }

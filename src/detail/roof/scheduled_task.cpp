@@ -36,15 +36,14 @@ void scheduled_task::end() noexcept
   running_ = false;
 }
 
-bool scheduled_task::move(duration delay) noexcept
+bool scheduled_task::move(time_point to) noexcept
 {
   if (!running_ && core().cancel_alls() != 0 && is_all_cancelled()) return false;
   const time_point before = turn();
-  const time_point after = core().clock.deadline_after(delay);
-  turn_.store(after, std::memory_order_relaxed);
+  turn_.store(to, std::memory_order_relaxed);
   moved_ = true;
   // A wait that is put off finds that out when its time comes.
-  if (!running_ && after < before) hasten();
+  if (!running_ && to < before) hasten();
   return true;
 }
 

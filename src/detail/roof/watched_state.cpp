@@ -42,14 +42,14 @@ constinit window_use windows{};
 }  // namespace
 
 watched_state::watched_state(wheel_core& c, duration timeout)
-  : lazy_state(c),
+  : guarding_state(c),
     touched_(c.clock.start_of_delay()),
     clock_(&c.clock),
     timeout_(valid_timeout(timeout))
 {}
 
 watched_state::watched_state(wheel_core& c, const idle_window& w)
-  : lazy_state(c),
+  : guarding_state(c),
     touched_(c.clock.start_of_delay()),
     clock_(&c.clock),
     timeout_(w.max)
@@ -71,7 +71,7 @@ void watched_state::end_window() noexcept
   if (window_) core().pressure_on().remove(*std::exchange(window_, nullptr));
 }
 
-watched_state::watched_state(watched_state&& other) noexcept : lazy_state(other.core())
+watched_state::watched_state(watched_state&& other) noexcept : guarding_state(other.core())
 {
   *this = std::move(other);
 }

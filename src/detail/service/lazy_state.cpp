@@ -35,21 +35,35 @@ void lazy_state::hasten() noexcept
 
 tick lazy_state::bring_forward() noexcept
 {
-  // This object may be gone when the section ends, and so may the waits.
+  const section s = enter();
+  s.at.settle();
+  if (waits_.empty()) return no_tick;
+  const tick when = present_tick();
+  waits_.for_each([&](timer_wait_op& op) { s.at.hasten(op, when); });
+  return when;
+}
+
+void lazy_state::adopt_waits() noexcept
+{
+  waits_.for_each(
+    [this](timer_wait_op& op) { static_cast<lazy_wait_op&>(op).set_deadline(*this); });
+}
+
+void guarding_state::hasten() noexcept
+{
+  wheel_core& c = core();
+  c.wake_at(bring_forward());
+}
+
+tick guarding_state::bring_forward() noexcept
+{
+  // This object may be gone when the waits have been brought forward, and so may they.
   const intrusive_ptr<operation_guard> g(guard_.load(std::memory_order_acquire));
-  tick when = no_tick;
-  {
-    const section s = enter();
-    s.at.settle();
-    if (!waits_.empty()) {
-      when = present_tick();
-      waits_.for_each([&](timer_wait_op& op) { s.at.hasten(op, when); });
-    }
-  }
+  const tick when = lazy_state::bring_forward();
   return g ? std::min(when, g->hasten()) : when;
 }
 
-intrusive_ptr<operation_guard> lazy_state::make_guard()
+intrusive_ptr<operation_guard> guarding_state::make_guard()
 {
   intrusive_ptr<operation_guard> made(new operation_guard(core(), this));
   operation_guard* other = nullptr;
@@ -58,24 +72,18 @@ intrusive_ptr<operation_guard> lazy_state::make_guard()
   return made;
 }
 
-void lazy_state::retire() noexcept
+void guarding_state::retire() noexcept
 {
   cancel();
   const intrusive_ptr<operation_guard> g(guard_.exchange(nullptr), false);
   if (g) g->close();
 }
 
-void lazy_state::take_guard(lazy_state& other) noexcept
+void guarding_state::take_guard(guarding_state& other) noexcept
 {
   operation_guard* const g = other.guard_.exchange(nullptr);
   if (g) g->move_to(*this);
   guard_ = g;
-}
-
-void lazy_state::adopt_waits() noexcept
-{
-  waits_.for_each(
-    [this](timer_wait_op& op) { static_cast<lazy_wait_op&>(op).set_deadline(*this); });
 }
 
 }  // namespace asio_wheel::detail

@@ -10,6 +10,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <random>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -235,6 +237,26 @@ BOOST_AUTO_TEST_CASE(takes_any_key_that_can_be_hashed_and_compared)
   BOOST_TEST(!scheduler.run_after({"a", 1}, 1h, nothing));
   BOOST_TEST(scheduler.cancel({"a", 1}));
   BOOST_TEST(scheduler.contains({"a", 2}));
+}
+
+BOOST_AUTO_TEST_CASE(tells_keys_apart_whose_hashes_are_the_same)
+{
+  struct hash_of_few {
+    std::size_t operator()(int key) const { return static_cast<std::size_t>(key % 3); }
+  };
+  context_with_wheel c;
+  keyed_scheduler<int, hash_of_few> scheduler(c.wheel);
+  std::set<int> live;
+  std::mt19937 random{2024};
+  for (int step = 0; step != 2000; ++step) {
+    const int key = static_cast<int>(random() % 100);
+    if (random() % 2 == 0)
+      BOOST_REQUIRE_EQUAL(scheduler.run_after(key, 1h, nothing), live.insert(key).second);
+    else
+      BOOST_REQUIRE_EQUAL(scheduler.cancel(key), live.erase(key) == 1);
+    BOOST_REQUIRE_EQUAL(scheduler.size(), live.size());
+    for (int k = 0; k != 100; ++k) BOOST_REQUIRE_EQUAL(scheduler.contains(k), live.contains(k));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(runs_what_is_past_at_once_but_never_inline)

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
 namespace asio_wheel::detail {
@@ -40,7 +41,7 @@ private:
     delete static_cast<const T*>(p);
   }
 
-  mutable std::atomic<std::size_t> owners_{0};
+  mutable std::atomic<std::uint32_t> owners_{0};
 };
 
 /// Owns an object that counts its owners, or nothing.

@@ -15,7 +15,7 @@
 
 namespace asio_wheel::detail {
 
-/// What wheel_watchdog and heartbeat have in common: a `State`, derived from lazy_state, on an
+/// What wheel_watchdog and heartbeat have in common: a `State`, derived from guarding_state, on an
 /// executor.
 template <class State, class Executor>
 class alive_object {

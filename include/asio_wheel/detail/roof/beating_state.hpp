@@ -12,7 +12,7 @@ namespace asio_wheel::detail {
 
 /// The waits of a `basic_heartbeat`, and the times from which their deadline follows. A wait ends
 /// with timed_out to report peer_lost.
-class ASIO_WHEEL_EXPORT beating_state final : public lazy_state {
+class ASIO_WHEEL_EXPORT beating_state final : public guarding_state {
 public:
   beating_state(wheel_core& c, const heartbeat_options& options);
   beating_state(beating_state&& other) noexcept;

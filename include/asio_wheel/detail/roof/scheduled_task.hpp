@@ -59,9 +59,8 @@ public:
   /// Ends a run: sets the turn to the first that is still to come, unless it was moved meanwhile.
   void end() noexcept;
 
-  /// Moves the next run to `delay` from now. Whether there is one: wheel.cancel_all() may have
-  /// ended the wait.
-  [[nodiscard]] bool move(duration delay) noexcept;
+  /// Moves the next run. Whether there is one: wheel.cancel_all() may have ended the wait.
+  [[nodiscard]] bool move(time_point to) noexcept;
 
   /// When the next run is.
   [[nodiscard]] time_point next_turn() noexcept;

@@ -12,7 +12,7 @@
 namespace asio_wheel::detail {
 
 /// The waits of a `basic_wheel_watchdog`, and the times from which their deadline follows.
-class ASIO_WHEEL_EXPORT watched_state final : public lazy_state {
+class ASIO_WHEEL_EXPORT watched_state final : public guarding_state {
 public:
   watched_state(wheel_core& c, duration timeout);
   watched_state(wheel_core& c, const idle_window& window);

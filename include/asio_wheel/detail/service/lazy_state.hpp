@@ -21,7 +21,7 @@ namespace asio_wheel::detail {
 /// handler is about to begin, so that what was put off in between does not expire after all.
 /// Who brings the deadline forward says so, with hasten().
 ///
-/// A class derived from this one retires in its destructor, or the wheel might ask half an object;
+/// A class derived from this one cancels in its destructor, or the wheel might ask half an object;
 /// and it moves what its deadline consists of in the same critical section as the waits.
 class ASIO_WHEEL_EXPORT lazy_state : private timer_waits, public moving_deadline {
 public:
@@ -32,33 +32,19 @@ public:
   /// All else as timer_waits::start().
   void start(lazy_wait_op& op);
 
-  /// What guards operations with this deadline, made when it is first asked for. Throws
-  /// std::bad_alloc.
-  [[nodiscard]] intrusive_ptr<operation_guard> guard()
-  {
-    operation_guard* const g = guard_.load(std::memory_order_acquire);
-    return g ? g : make_guard();
-  }
-
 protected:
   explicit lazy_state(wheel_core& c) noexcept : timer_waits(c) {}
   ~lazy_state() = default;
-
-  /// Cancels what is pending, and guards nothing any more. To be called by the destructor.
-  void retire() noexcept;
 
   /// Cancels what is pending and takes over the waits of `other`, and with `take()` what their
   /// deadline consists of.
   template <class Take>
   void assign(lazy_state& other, Take take) noexcept
   {
-    if (this == &other) return;
-    retire();
     timer_waits::assign(other, [&] {
       take();
       adopt_waits();
     });
-    take_guard(other);
   }
 
   /// Whether cancel_all() has ended a wait whose handler has yet to begin.
@@ -71,10 +57,44 @@ protected:
   [[nodiscard]] tick bring_forward() noexcept;
 
 private:
-  [[nodiscard]] intrusive_ptr<operation_guard> make_guard();
   void adopt_waits() noexcept;
-  void take_guard(lazy_state& other) noexcept;
   [[nodiscard]] tick present_tick() const noexcept { return core().clock.tick_for(deadline()); }
+};
+
+/// The same for a deadline that guards operations, too.
+class ASIO_WHEEL_EXPORT guarding_state : public lazy_state {
+public:
+  /// What guards operations with this deadline, made when it is first asked for. Throws
+  /// std::bad_alloc.
+  [[nodiscard]] intrusive_ptr<operation_guard> guard()
+  {
+    operation_guard* const g = guard_.load(std::memory_order_acquire);
+    return g ? g : make_guard();
+  }
+
+protected:
+  using lazy_state::lazy_state;
+  ~guarding_state() = default;
+
+  /// Cancels what is pending, and guards nothing any more. To be called by the destructor.
+  void retire() noexcept;
+
+  // As those of lazy_state.
+
+  template <class Take>
+  void assign(guarding_state& other, Take take) noexcept
+  {
+    if (this == &other) return;
+    retire();
+    lazy_state::assign(other, take);
+    take_guard(other);
+  }
+  void hasten() noexcept;
+  [[nodiscard]] tick bring_forward() noexcept;
+
+private:
+  [[nodiscard]] intrusive_ptr<operation_guard> make_guard();
+  void take_guard(guarding_state& other) noexcept;
 
   std::atomic<operation_guard*> guard_{nullptr};  ///< counted
 };
