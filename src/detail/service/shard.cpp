@@ -100,8 +100,9 @@ void shard::insert(wait_op& op, tick when)
   wheel_.insert(op, when);
   if (when < next_.load(std::memory_order_relaxed)) {
     // Before this thread looks for when the driver wakes up: if that does not see this one here,
-    // the thread asks for a wake-up.
-    next_.store(wheel_.wake_of(op), std::memory_order_seq_cst);
+    // the thread asks for a wake-up. What is alone need not be woken for ahead of its time: to
+    // cascade it takes none.
+    next_.store(wheel_.size() == 1 ? when : wheel_.wake_of(op), std::memory_order_seq_cst);
   }
   // The driver wakes up in time for this one, and has its reason again.
   const tick unneeded = unneeded_.load(std::memory_order_relaxed);

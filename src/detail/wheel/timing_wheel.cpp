@@ -419,6 +419,11 @@ void timing_wheel::raise_horizons() noexcept
   }
 }
 
+std::size_t timing_wheel::size() const noexcept
+{
+  return size_;
+}
+
 bool timing_wheel::is_due(const wheel_entry& e) const noexcept
 {
   return e.at_.due <= now_;

@@ -183,7 +183,7 @@ public:
   [[nodiscard]] bool has_drained() const noexcept;
 
   /// Entries filed, including due and drained ones.
-  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] std::size_t size() const noexcept;
 
   /// Entries that have moved to a finer level so far.
   [[nodiscard]] std::uint64_t cascaded() const noexcept { return cascaded_; }
