@@ -5,6 +5,7 @@
 #include <chrono>
 #include <deque>
 #include <map>
+#include <random>
 #include <thread>
 #include <vector>
 
@@ -282,6 +283,50 @@ BOOST_AUTO_TEST_CASE(a_timer_of_another_threads_shard_does_not_break_the_order)
   v.time.advance(30ms);
   BOOST_TEST(theirs == many / 2);
   BOOST_TEST(arrived.is_sequence_of(many));
+}
+
+BOOST_AUTO_TEST_CASE(timers_that_several_threads_start_at_once_do_not_break_the_order)
+{
+  // Each wait is one of the wheel, in the thread's own shard, or of a timer that all share.
+  constexpr std::size_t threads = 4;
+  constexpr std::size_t per_thread = 500;
+  auto options = support::with_tick(1ms);
+  options.shards = 8;
+  for (unsigned seed = 1; seed <= 10; ++seed) {
+    support::wheel_in_virtual_time v(options);
+    const std::array deadlines{v.start + 10ms, v.start + 10ms + 1us, v.start + 2s};
+    std::deque<wheel_timer> shared;
+    for (std::size_t i = 0; i < 2 * deadlines.size(); ++i)
+      shared.emplace_back(v.context, deadlines[i % deadlines.size()]);
+
+    std::vector<ending> all;
+    std::array<std::vector<ending>, threads> of_thread;
+    {
+      std::vector<std::thread> starters;
+      for (std::size_t t = 0; t < threads; ++t) {
+        starters.emplace_back([&, t] {
+          std::minstd_rand random(seed * threads + static_cast<unsigned>(t));
+          for (std::size_t i = 0; i < per_thread; ++i) {
+            const std::size_t which = random() % shared.size();
+            const time_point deadline = deadlines[which % deadlines.size()];
+            const auto note = [&, t, deadline, i](error_code) {
+              all.push_back({deadline, i});
+              of_thread[t].push_back({deadline, i});
+            };
+            if (random() % 4 == 0)
+              shared[which].async_wait(note);
+            else
+              v.wheel.async_wait(deadline, note);
+          }
+        });
+      }
+      for (auto& thread : starters) thread.join();
+    }
+    v.time.advance(3s);
+    BOOST_TEST(all.size() == threads * per_thread);
+    BOOST_TEST(overtaken(all, options.tick) == 0U);
+    for (const auto& ended : of_thread) BOOST_TEST(out_of_turn(ended) == 0U);
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -11,12 +12,16 @@
 namespace asio_wheel::detail {
 namespace {
 
-std::size_t this_thread_number() noexcept
+constinit std::atomic<std::ptrdiff_t> numbered_threads{0};
+
+/// This thread's number among those that start waits; negative until it starts the first.
+constinit thread_local std::ptrdiff_t this_number = -1;
+
+/// The number of this thread's home.
+std::size_t this_home(std::ptrdiff_t mask) noexcept
 {
-  static constinit std::atomic<std::size_t> threads{0};
-  static constinit thread_local std::size_t number = 0;  // of the threads that start waits, from 1
-  if (number == 0) number = ++threads;
-  return number;
+  if (this_number < 0) this_number = numbered_threads++;
+  return static_cast<std::size_t>(this_number & mask);
 }
 
 wheel_geometry geometry_of(const wheel_options& options)
@@ -33,9 +38,10 @@ homes::homes(wheel_core& c, const wheel_options& options, const wheel_clock& clo
   : core_(c),
     geometry_(geometry_of(options)),
     clock_(clock),
-    last_number_(options.shards - 1)
+    mask_(std::numeric_limits<std::ptrdiff_t>::min() |
+          static_cast<std::ptrdiff_t>(options.shards - 1))
 {
-  make(this_thread_number() & last_number_);
+  make(this_home(mask_));
 }
 
 homes::~homes()
@@ -45,7 +51,7 @@ homes::~homes()
 
 home& homes::local() noexcept
 {
-  const std::size_t number = this_thread_number() & last_number_;
+  const std::size_t number = this_home(mask_);
   home* const h = of_number_[number].load(std::memory_order_acquire);
   return h ? *h : make_or_share(number);
 }
@@ -55,8 +61,14 @@ home& homes::make_or_share(std::size_t number) noexcept
   try {
     return make(number);
   } catch (const std::bad_alloc&) {
+    has_strays_ = true;
     return *latest();
   }
+}
+
+void homes::note_start(const home& h) noexcept
+{
+  if (static_cast<std::size_t>(this_number & mask_) != h.number) has_strays_ = true;
 }
 
 home& homes::make(std::size_t number)
@@ -111,7 +123,8 @@ home* due_shards::lock_first() noexcept
       drop_first();
     } else {
       if (size_ == 1) return &h;
-      const source now{h.first_due(), &h};
+      source now{h.first_due(), &h};
+      if (!homes_.has_strays()) now.first.stamp = 0;
       if (!comes_later(now, heap_[1]) && (size_ == 2 || !comes_later(now, heap_[2]))) return &h;
       std::pop_heap(heap_.data(), heap_.data() + size_, comes_later);
       heap_[size_ - 1] = now;

@@ -50,6 +50,7 @@ wait_outcome operation_guard::expire(time_point) noexcept
 tick operation_guard::file(section& s) noexcept
 {
   const tick when = look_ahead();
+  core_->shards.note_start(home_);
   try {
     const bool filed = core_->file(s, *this, when);
     intrusive_ptr_add_ref(this);  // one that was refused ends as such, and the operations with it
@@ -87,6 +88,7 @@ bool operation_guard::take_back(guarded_wait& deadline, tick& renewed) noexcept
     home_.hasten(*this, when);
     if (!is_filed_by(until)) set_filed_for(until);
   } else {
+    core_->shards.note_start(home_);
     try {
       home_.file(*this, when, home_);
     } catch (...) {

@@ -43,7 +43,9 @@ section timer_waits::enter() const noexcept
 
 bool timer_waits::file(section& s, timer_wait_op& op, tick when)
 {
-  if (!s.at.core.file(s, op, when)) return false;
+  wheel_core& c = s.at.core;
+  c.shards.note_start(s.at);
+  if (!c.file(s, op, when)) return false;
   waits_.push_back(op);
   return true;
 }

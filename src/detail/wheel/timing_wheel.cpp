@@ -36,12 +36,17 @@ const wheel_geometry& valid(const wheel_geometry& g)
   return g;
 }
 
+void prefetch_entries(const chunk& c) noexcept
+{
+  for (unsigned i = 0; i < c.used; ++i) prefetch(c.cells[i]);
+}
+
 /// On entering `c`: prefetches the entries of the chunk after it, and the chunk after that.
 void prefetch_behind(const chunk& c) noexcept
 {
   const chunk* next = c.next;
   if (!next) return;
-  for (unsigned i = 0; i < next->used; ++i) prefetch(next->cells[i]);
+  prefetch_entries(*next);
   if (next->next) {
     prefetch(next->next);
     prefetch(next->next->cells + chunk::capacity - 1);
@@ -276,6 +281,7 @@ tick timing_wheel::expire(tick last) noexcept
     if (first > last) return first;
     now_ = first;
     chunk_queue found = detach(slot_of(0, first));
+    if (!due_.chunks.head) prefetch_entries(*found.head);  // no other chunk leads there
     due_.chunks.splice_back(found);
   }
   return no_tick;

@@ -203,7 +203,7 @@ private:
   spin_lock advance_mutex_;  ///< keeps clock and wheels in step; taken before the shards' locks
 
   mutable spin_lock due_mutex_;  ///< guards the following; taken before the shards' locks
-  due_shards due_;
+  due_shards due_{shards};
   delivery due_delivery_;
   std::uint64_t burst_ = 0;          ///< waits taken since nothing was due
   std::uint64_t largest_burst_ = 0;  ///< of all bursts

@@ -58,6 +58,17 @@ public:
   /// uses.
   [[nodiscard]] home& local() noexcept;
 
+  /// A wait is about to be filed at `h`, which is locked, by this thread, whose own home that may
+  /// not be.
+  void note_start(const home& h) noexcept;
+
+  /// Whether a thread has ever started a wait elsewhere than at its own home. To be asked with the
+  /// lock of a home, and so told of all starts before the latest there.
+  [[nodiscard]] bool has_strays() const noexcept
+  {
+    return has_strays_.load(std::memory_order_relaxed);
+  }
+
   /// The one that was made last; home::older leads to all others. Whoever makes one and then asks
   /// for a wake-up is seen by the pass, or sees it (driver.hpp).
   [[nodiscard]] home* latest() const noexcept;
@@ -74,8 +85,13 @@ private:
   wheel_core& core_;
   const wheel_geometry geometry_;
   const wheel_clock& clock_;
-  const std::size_t last_number_;  ///< as many as a power of two, less one
+
+  /// What it leaves of a thread's number is that of the thread's home, and of a negative one that
+  /// of none.
+  const std::ptrdiff_t mask_;
+
   std::array<std::atomic<home*>, max_shards> of_number_{};
+  std::atomic<bool> has_strays_{false};
 
   spin_lock making_;  ///< guards the following; taken after no other lock
   std::atomic<home*> latest_{nullptr};
@@ -85,6 +101,10 @@ private:
 /// The shards in which waits are due, first the one whose first wait comes before those of all
 /// others.
 ///
+/// By tick, that is. As long as all waits of a thread are in one shard, nobody can tell in which
+/// order those of a tick are taken from different shards, so they are taken shard by shard. Once
+/// there is a stray (homes::has_strays), they are taken in the order of their starts.
+///
 /// Waits that are due stay in their shards until they begin, where whoever cancels them finds them,
 /// and every thread of the context takes the next one. Here is only where that is: a heap of what
 /// is known of each shard's first wait. That wait may be gone by now, so the shard may come later
@@ -93,6 +113,8 @@ private:
 /// Guarded by the lock of its owner, which is taken before those of the shards.
 class due_shards {
 public:
+  explicit due_shards(const homes& shards) noexcept : homes_(shards) {}
+
   [[nodiscard]] bool empty() const noexcept;
 
   /// Something is due in that shard.
@@ -114,6 +136,7 @@ private:
     return b.first < a.first;
   }
 
+  const homes& homes_;
   std::array<source, max_shards> heap_;
   std::size_t size_ = 0;
   std::uint64_t is_here_ = 0;  ///< a bit for each shard
