@@ -17,11 +17,10 @@ constinit std::atomic<std::ptrdiff_t> numbered_threads{0};
 /// This thread's number among those that start waits; negative until it starts the first.
 constinit thread_local std::ptrdiff_t this_number = -1;
 
-/// The number of this thread's home.
-std::size_t this_home(std::ptrdiff_t mask) noexcept
+std::ptrdiff_t this_thread_number() noexcept
 {
   if (this_number < 0) this_number = numbered_threads++;
-  return static_cast<std::size_t>(this_number & mask);
+  return this_number;
 }
 
 wheel_geometry geometry_of(const wheel_options& options)
@@ -41,7 +40,7 @@ homes::homes(wheel_core& c, const wheel_options& options, const wheel_clock& clo
     mask_(std::numeric_limits<std::ptrdiff_t>::min() |
           static_cast<std::ptrdiff_t>(options.shards - 1))
 {
-  make(this_home(mask_));
+  make(static_cast<std::size_t>(this_thread_number() & mask_));
 }
 
 homes::~homes()
@@ -51,7 +50,7 @@ homes::~homes()
 
 home& homes::local() noexcept
 {
-  const std::size_t number = this_home(mask_);
+  const auto number = static_cast<std::size_t>(this_thread_number() & mask_);
   home* const h = of_number_[number].load(std::memory_order_acquire);
   return h ? *h : make_or_share(number);
 }
