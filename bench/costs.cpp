@@ -8,11 +8,16 @@
 //   deadline  an operation completes by one post, under a deadline that never comes
 //   cancel_one  --timers waits are on one timer; the oldest is cancelled and another started
 //   touch     a sign of life: wheel_watchdog::touch(); a steady_timer cancelled and started again
-// By: wheel, steady and, for `deadline` only, none. For `deadline`, wheel is cancel_after, and
-// steady one steady_timer per operation.
+// By: wheel, steady and, for some, floor. For `deadline`, wheel is cancel_after, steady one
+// steady_timer per operation, none no deadline, and floor what a deadline consists of at the least:
+// a reading of the clock and a place in a list under a lock. For `rearm`, floor is a steady_timer
+// on a strand.
 #include <asio_wheel.hpp>
+#include <asio_wheel/detail/ground/intrusive_list.hpp>
+#include <asio_wheel/detail/ground/locks.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
 #include <boost/program_options.hpp>
 
 #include <coroutine>
@@ -21,6 +26,7 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "asio_timers.hpp"
@@ -30,6 +36,7 @@ namespace {
 
 using namespace bench;
 using asio_wheel::wheel_timer;
+namespace detail = asio_wheel::detail;
 using boost::asio::steady_timer;
 namespace po = boost::program_options;
 
@@ -62,13 +69,27 @@ protected:
   std::size_t done_ = 0;
 };
 
+using strand_timer = asio::basic_waitable_timer<steady_clock, asio::wait_traits<steady_clock>,
+                                                asio::strand<asio::io_context::executor_type>>;
+
+/// The executor of its timers.
+template <class Timer>
+auto executor_for(asio::io_context& context)
+{
+  if constexpr (std::is_same_v<Timer, strand_timer>)
+    return asio::make_strand(context);
+  else
+    return context.get_executor();
+}
+
 template <class Timer>
 class rearm : run_of_acts {
 public:
   explicit rearm(const settings& s) : run_of_acts{s}
   {
     make_wheel();
-    for (std::size_t i = 0; i < s.timers; ++i) start(timers_.emplace_back(context_.get_executor()));
+    for (std::size_t i = 0; i < s.timers; ++i)
+      start(timers_.emplace_back(executor_for<Timer>(context_)));
     run_measured(context_);
   }
 
@@ -309,6 +330,34 @@ struct by_cancel_after {
   }
 };
 
+struct by_place_in_list {
+  template <class Then>
+  void operator()(asio::io_context& context, Then then) const
+  {
+    struct deadline : detail::list_link {
+      static detail::list_link& link_of(deadline& d) noexcept { return d; }
+      static deadline& of_link(detail::list_link& l) noexcept { return static_cast<deadline&>(l); }
+      time_point when;
+    };
+    static detail::spin_lock mutex;
+    static detail::intrusive_list<deadline> pending;
+    static deadline only;
+
+    only.when = steady_clock::now() + seconds{5};
+    {
+      const std::lock_guard lock{mutex};
+      pending.push_back(only);
+    }
+    asio::post(context, asio::bind_executor(context, [then] {
+                 {
+                   const std::lock_guard lock{mutex};
+                   detail::intrusive_list<deadline>::erase(only);
+                 }
+                 then();
+               }));
+  }
+};
+
 template <class Timer>
 class touch : public turns<touch<Timer>> {
 public:
@@ -351,6 +400,7 @@ void run(const settings& s)
 const std::map<std::pair<std::string, std::string>, void (*)(const settings&)> acts{
   {{"rearm", "wheel"}, run<rearm<wheel_timer>>},
   {{"rearm", "steady"}, run<rearm<steady_timer>>},
+  {{"rearm", "floor"}, run<rearm<strand_timer>>},
   {{"churn", "wheel"}, run<churn<wheel_timer>>},
   {{"churn", "steady"}, run<churn<steady_timer>>},
   {{"deferred", "wheel"}, run<deferred<wheel_timer>>},
@@ -362,6 +412,7 @@ const std::map<std::pair<std::string, std::string>, void (*)(const settings&)> a
   {{"deadline", "none"}, run<deadline<without>>},
   {{"deadline", "wheel"}, run<deadline<by_cancel_after>>},
   {{"deadline", "steady"}, run<deadline<by_steady_timer>>},
+  {{"deadline", "floor"}, run<deadline<by_place_in_list>>},
   {{"cancel_one", "wheel"}, run<cancel_one<wheel_timer>>},
   {{"cancel_one", "steady"}, run<cancel_one<steady_timer>>},
   {{"touch", "wheel"}, run<touch<wheel_timer>>},
@@ -379,7 +430,7 @@ int main(int argc, char** argv)
   };
   options.add_options()("help", "this");
   add("act", s.act, "rearm, churn, deferred, awaiter, burst, deadline, cancel_one or touch");
-  add("of", s.of, "wheel, steady or none");
+  add("of", s.of, "wheel, steady, floor or none");
   add("times", s.times, "how often");
   add("timers", s.timers, "that re-arm themselves; waits, for cancel_one");
   add("shards", s.shards, "of the wheel; 0: as many as processors");

@@ -2,6 +2,8 @@
 //   none                 the post alone, with a 16-byte handler
 //   cancel_after         asio_wheel's, with the same handler
 //   steady_timer         a steady_timer per operation: expires_after, async_wait, cancel
+//   floor                the least a deadline consists of: a reading of the clock, and a place in a
+//                        list that a lock guards, until the operation ends
 //   none_awaited         the post alone, awaited by a coroutine
 //   cancel_after_awaited asio_wheel's, awaited
 //   awaitable_or         the post || a steady_timer, by Asio's awaitable_operators
@@ -9,6 +11,8 @@
 // work_deadline.hpp describes the workload. --n is how many operations are under way, --steps how
 // many are measured; --tick-us, --slots, --shards and --clock are the wheel's options.
 #include <asio_wheel.hpp>
+#include <asio_wheel/detail/ground/intrusive_list.hpp>
+#include <asio_wheel/detail/ground/locks.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -18,6 +22,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/version.hpp>
 
+#include <mutex>
 #include <vector>
 
 #include "timers_main.hpp"
@@ -141,6 +146,48 @@ private:
 };
 
 template <class Work>
+class least : public callback_operations<least<Work>, Work> {
+public:
+  least(const options& o, Work& work)
+    : callback_operations<least, Work>(o, work),
+      deadlines_(o.n),
+      clock_{o.clock == "coarse" ? CLOCK_MONOTONIC_COARSE : CLOCK_MONOTONIC}
+  {}
+
+  template <class Handler>
+  void launch(Handler h)
+  {
+    deadline& d = deadlines_[h.index];
+    d.when = cpu_clock(clock_) + deadline_delay;
+    {
+      const std::lock_guard lock{mutex_};
+      pending_.push_back(d);
+    }
+    asio::post(this->context_, [this, &d, h] {
+      {
+        const std::lock_guard lock{mutex_};
+        list::erase(d);
+      }
+      h();
+    });
+  }
+
+private:
+  struct deadline : asio_wheel::detail::list_link {
+    static list_link& link_of(deadline& d) noexcept { return d; }
+    static deadline& of_link(list_link& l) noexcept { return static_cast<deadline&>(l); }
+
+    nanoseconds when;
+  };
+  using list = asio_wheel::detail::intrusive_list<deadline>;
+
+  std::vector<deadline> deadlines_;
+  const clockid_t clock_;
+  asio_wheel::detail::spin_lock mutex_;
+  list pending_;
+};
+
+template <class Work>
 struct none_awaited : awaited_operations<none_awaited<Work>, Work> {
   using awaited_operations<none_awaited, Work>::awaited_operations;
 
@@ -198,6 +245,7 @@ int main(int argc, char** argv)
                     {contender<none>("none"),
                      contender<::cancel_after>("cancel_after"),
                      contender<::steady_timer>("steady_timer"),
+                     contender<least>("floor"),
                      contender<none_awaited>("none_awaited"),
                      contender<cancel_after_awaited>("cancel_after_awaited"),
                      contender<awaitable_or>("awaitable_or"),

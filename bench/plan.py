@@ -20,6 +20,7 @@ TIMERS = {  # contender: the program that has it
     "nothing": "timers_nothing",
     "nothing_coroutine": "timers_nothing",
     "nothing_deferred": "timers_nothing",
+    "ticks": "timers_nothing",
 }
 # A ratio compares like with like: coroutines with coroutines, the typed executor with the typed executor.
 REFERENCE = {"wheel_typed": "steady_typed", "wheel_coroutine": "steady_coroutine", "wheel_deferred": "steady_deferred",
@@ -31,17 +32,17 @@ OPTIONS = {"steady": "timers_steady",
            **{name: "timers_wheel" for name in ("wheel", "wheel_reserved", *WAITS)}}
 ALONE = {name: "wheel_alone" for name in ("wheel", "multimap", "d_ary_heap", "pairing", "floor", "floor_list")}
 DEADLINES = {name: "deadlines" for name in ("none", "clock", "cancel_after", "cancel_after_coarse", "steady_timer",
-                                            "none_awaited", "cancel_after_awaited", "awaitable_or")}
+                                            "floor", "floor_coarse", "none_awaited", "cancel_after_awaited", "awaitable_or")}
 ALIVE = {name: "alive" for name in ("clock", "clock_coarse", "store", "store_coarse", "watchdog", "watchdog_coarse",
                                     "heartbeat", "heartbeat_coarse", "steady", "steady_typed")}
-SCHEDULER = {name: "scheduler_costs" for name in ("string", "integer")}
+SCHEDULER = {name: "scheduler_costs" for name in ("string", "integer", "string_map", "integer_map")}
 HTTP = {name: "http_costs" for name in ("raw", "beast", "beast_30", "wheel", "wheel_30")}
 SUITES = {"timers": TIMERS, "options": OPTIONS, "alone": ALONE, "deadlines": DEADLINES, "alive": ALIVE,
           "scheduler": SCHEDULER, "http": HTTP}
 
 # A contender that is another one with an option.
 VARIANTS = {f"{name}_coarse": (name, ["--clock", "coarse"])
-            for name in ("cancel_after", "clock", "store", "watchdog", "heartbeat")}
+            for name in ("cancel_after", "floor", "clock", "store", "watchdog", "heartbeat")}
 VARIANTS |= WAITS | {"wheel_reserved": ("wheel", ["--reserve", "1e6"])}
 
 
@@ -96,7 +97,7 @@ WORKLOADS = [
     Workload("timers", "burst", "One deadline for all: CPU ns per wait", "cpu_ns", "ns", ALL, LATE),
     Workload("timers", "heartbeat", "Heartbeats of 1 s: CPU ns per fire", "cpu_ns", "ns", [E3, E4, E5], LATE),
     Workload("timers", "rearm", "Re-arming by 1 ms to 1 s: CPU ns per fire", "cpu_ns", "ns", [1, E1, E2, E3], LATE,
-             contenders=["steady", "wheel"], seconds={1: 30, E1: 15, E2: 8, E3: 5}),
+             contenders=["steady", "wheel", "ticks"], seconds={1: 30, E1: 15, E2: 8, E3: 5}),
     Workload("timers", "stall", "Longest stall of the loop while waits expire: µs", "stall_us", "µs", ALL,
              {"stall_wall_us": "µs wall"}),
     Workload("timers", "memory", "Memory: bytes per pending wait", "bytes", "B", [E5, E6], large=SERVICE),
@@ -140,6 +141,8 @@ class Target:
     what: a metric's name; or ("against", contender): the ratio to that contender, above one if it is beaten; or
     ("of", workload, contender, n): how many times that cell's cost this one is; or
     ("added", base, unit): by how much it costs more than contender `base`, counted in what contender `unit` costs.
+
+    floor: the contender that does the least that this takes, whose figure in the place of the other is shown beside it.
     """
     text: str
     suite: str
@@ -149,41 +152,41 @@ class Target:
     what: object
     bound: float
     at_least: bool = False
+    floor: str = None
 
 
-def at_least(text, workload, contender, n, against, bound):
-    return Target(text, "timers", workload, contender, n, ("against", against), bound, at_least=True)
+def at_least(text, workload, contender, n, against, bound, floor=None):
+    return Target(text, "timers", workload, contender, n, ("against", against), bound, at_least=True, floor=floor)
 
 
-def at_most(text, workload, contender, n, what, bound, suite="timers"):
-    return Target(text, suite, workload, contender, n, what, bound)
+def at_most(text, workload, contender, n, what, bound, suite="timers", floor=None):
+    return Target(text, suite, workload, contender, n, what, bound, floor=floor)
 
 
 TARGETS = [
-    at_least("churn at 1e3, against steady_timer", "churn", "wheel", E3, "steady", 2.5),
-    at_least("churn at 1e4", "churn", "wheel", E4, "steady", 3),
-    at_least("churn at 1e5", "churn", "wheel", E5, "steady", 5),
-    at_least("churn at 1e6", "churn", "wheel", E6, "steady", 4),
+    at_least("churn at 1e3, against steady_timer", "churn", "wheel", E3, "steady", 2.5, "nothing"),
+    at_least("churn at 1e4", "churn", "wheel", E4, "steady", 3, "nothing"),
+    at_least("churn at 1e5", "churn", "wheel", E5, "steady", 5, "nothing"),
+    at_least("churn at 1e6", "churn", "wheel", E6, "steady", 4, "nothing"),
     at_most("churn at 1e6 while one timer expires each ms, to the same without", "churn_expiry", "wheel", E6,
             ("of", "churn_far", "wheel", E6), 1.1),
-    at_least("start-all at 1e6", "start", "wheel", E6, "steady", 4),
-    at_least("churn, coroutine per timer, at 1e5", "churn", "wheel_coroutine", E5, "steady_coroutine", 2.5),
-    at_least("churn at 1e6, against libev", "churn", "wheel", E6, "libev", 1),
-    at_least("expire over 1 s at 1e5", "expire", "wheel", E5, "steady", 20),
-    at_least("expire over 1 s at 1e6", "expire", "wheel", E6, "steady", 10),
+    at_least("start-all at 1e6", "start", "wheel", E6, "steady", 4, "nothing"),
+    at_least("churn, coroutine per timer, at 1e5", "churn", "wheel_coroutine", E5, "steady_coroutine", 2.5, "nothing_coroutine"),
+    at_least("churn at 1e6, against libev", "churn", "wheel", E6, "libev", 1, "nothing"),
+    at_least("expire over 1 s at 1e5", "expire", "wheel", E5, "steady", 20, "ticks"),
+    at_least("expire over 1 s at 1e6", "expire", "wheel", E6, "steady", 10, "ticks"),
     at_most("p99 lateness at 1e5, µs", "expire", "wheel", E5, "late_p99_us", 2_000),
     at_most("p99 lateness at 1e6, µs", "expire", "wheel", E6, "late_p99_us", 2_000),
     at_most("early at 1e6", "expire", "wheel", E6, "early", 0),
-    at_least("all due at once at 1e6", "overdue", "wheel", E6, "steady", 5),
-    at_least("heartbeats of 1 s at 1e5", "heartbeat", "wheel", E5, "steady", 10),
+    at_least("all due at once at 1e6", "overdue", "wheel", E6, "steady", 5, "ticks"),
+    at_least("heartbeats of 1 s at 1e5", "heartbeat", "wheel", E5, "steady", 10, "ticks"),
     *[at_most(f"re-arming by 1 ms to 1 s, {n:,} timer{'s' if n > 1 else ''}, to steady_timer", "rearm", "wheel", n,
-              ("of", "rearm", "steady", n), 1.05 if n < E2 else 1) for n in (1, E1, E2, E3)],
+              ("of", "rearm", "steady", n), 1.05 if n < E2 else 1, floor="ticks") for n in (1, E1, E2, E3)],
     at_most("1e6 expire over 1 s, 64 shards to 1", "shards", "wheel_wait_64", E6, ("of", "shards", "wheel_wait_1", E6), 1.3, "options"),
-    at_least("two threads at 1e4", "parallel2", "wheel", E4, "steady", 4),
-    at_least("two threads at 1e5", "parallel2", "wheel", E5, "steady", 4),
-    at_most("two threads' steps/s to one thread's, at 1e4 (one / two)", "parallel1", "wheel", E4,
-            ("of", "parallel2", "wheel", E4), 1),
-    at_most("the same at 1e5", "parallel1", "wheel", E5, ("of", "parallel2", "wheel", E5), 1),
+    at_least("two threads at 1e4", "parallel2", "wheel", E4, "steady", 4, "nothing"),
+    at_least("two threads at 1e5", "parallel2", "wheel", E5, "steady", 4, "nothing"),
+    *[Target(text, "timers", "parallel2", "wheel", n, ("of", "parallel1", "wheel", n), 1, at_least=True, floor="nothing")
+      for text, n in (("two threads' steps/s to one thread's of the wheel, at 1e4", E4), ("the same at 1e5", E5))],
     at_most("bytes per pending async_wait", "memory", "wheel_wait", E6, "bytes", 120),
     at_most("10 million pending, MB", "memory", "wheel_wait", E7, "megabytes", 1_400),
     at_most("64 contexts with a wheel of 64 shards and a wait each, MB", "contexts", "wheel_wait_64", 64, "megabytes", 20, "options"),
@@ -194,23 +197,24 @@ TARGETS = [
             ("of", "churn_far", "wheel_slot", E6), 1.5),
     at_most("wheel alone: churn at 1e6, times the floor", "churn", "wheel", E6, ("of", "churn", "floor", E6), 2, "alone"),
     at_most("wheel alone: churn at 1e7, times the floor", "churn", "wheel", E7, ("of", "churn", "floor", E7), 2, "alone"),
-    at_most("wheel alone: expire at 1e6, ns", "expire", "wheel", E6, "cpu_ns", 40, "alone"),
+    at_most("wheel alone: expire at 1e6, ns", "expire", "wheel", E6, "cpu_ns", 40, "alone", "floor"),
     at_most("wheel alone: longest advance at 1e6 beyond its due entries, µs", "worst", "wheel", E6, "beyond_due_us", 500, "alone"),
     *[at_most(f"wheel alone: longest advance at 1e6, {what}, µs", f"worst_{where}", "wheel", E6, "advance_us", 500, "alone")
       for where, what in (("far", "due in 300 to 360 s"), ("slot", "due within 256 ticks"), ("tick", "all on one tick"))],
     at_most("wheel alone: empty advance, ns", "empty", "wheel", 1, "cpu_ns", 5, "alone"),
     at_most("wheel alone: jump over an hour, ns", "jump", "wheel", 1, "cpu_ns", 100, "alone"),
     *[at_most(f"cancel_after on an operation, {n} under way{clock}: clock reads added", "post", contender, n,
-              ("added", "none", "clock"), bound, "deadlines")
-      for contender, clock, bound in (("cancel_after", "", 2), ("cancel_after_coarse", ", coarse clock", 1))
+              ("added", "none", "clock"), bound, "deadlines", floor)
+      for contender, clock, bound, floor in (("cancel_after", "", 2, "floor"),
+                                             ("cancel_after_coarse", ", coarse clock", 1, "floor_coarse"))
       for n in (1, 64, E3)],
-    at_most("touch() at 1e5, in clock reads", "touch", "watchdog", E5, ("of", "touch", "clock", E5), 1.5, "alive"),
-    at_most("touch() at 1e5 with the coarse clock, ns", "touch", "watchdog_coarse", E5, "cold_ns", 10, "alive"),
-    at_most("the same of a connection in the cache, ns", "touch", "watchdog_coarse", E5, "warm_ns", 10, "alive"),
+    at_most("touch() at 1e5, in clock reads", "touch", "watchdog", E5, ("of", "touch", "clock", E5), 1.5, "alive", "store"),
+    at_most("touch() at 1e5 with the coarse clock, ns", "touch", "watchdog_coarse", E5, "cold_ns", 10, "alive", "store_coarse"),
+    at_most("the same of a connection in the cache, ns", "touch", "watchdog_coarse", E5, "warm_ns", 10, "alive", "store_coarse"),
     Target("heartbeat objects of 1 s at 1e5, against steady_timer", "alive", "beats", "heartbeat", E5,
            ("against", "steady"), 12, at_least=True),
-    *[at_most(f"keyed_scheduler, {key} keys, 1e6 tasks: {what}", workload, key, E6, metric, bound, "scheduler")
-      for key in SCHEDULER
+    *[at_most(f"keyed_scheduler, {key} keys, 1e6 tasks: {what}", workload, key, E6, metric, bound, "scheduler", f"{key}_map")
+      for key in ("string", "integer")
       for what, workload, metric, bound in (("put, ns", "put", "cpu_ns", 300), ("move, ns", "reschedule", "cpu_ns", 400),
                                             ("bytes a task", "put", "bytes", 200))],
     at_most("wake-ups in 5 s, one far wait", "idle", "wheel_wait", 1, "wakeups", 2),

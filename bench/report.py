@@ -92,14 +92,21 @@ class Results:
 
     def of_target(self, t):
         """None if it was not measured."""
+        return self.of_contender(t, t.contender)
+
+    def floor_of(self, t):
+        """None if there is none, or it was not measured."""
+        return self.of_contender(t, t.floor) if t.floor else None
+
+    def of_contender(self, t, contender):
         runs = lambda workload, contender, n, metric: self.runs(t.suite, workload, contender, n, metric)
         if isinstance(t.what, str):
-            return spread(runs(t.workload, t.contender, t.n, t.what))
+            return spread(runs(t.workload, contender, t.n, t.what))
         workload = next(w for w in plan.WORKLOADS if (w.suite, w.name) == (t.suite, t.workload))
         kind, *others = t.what
         if kind == "against":
-            return self.better(workload, t.contender, others[0], t.n)
-        mine = runs(t.workload, t.contender, t.n, workload.metric)
+            return self.better(workload, contender, others[0], t.n)
+        mine = runs(t.workload, contender, t.n, workload.metric)
         if kind == "of":
             return spread(quotients(mine, runs(*others, workload.metric)))
         base, unit = (runs(t.workload, other, t.n, workload.metric) for other in others)
@@ -118,13 +125,14 @@ def marked_down(rows):
 
 def targets(results, missed="MISSED"):
     """Rows of strings, for those that were measured."""
-    rows = [["", "wanted", "measured", ""]]
+    rows = [["", "wanted", "measured", "", "floor"]]
     for t in plan.TARGETS:
         value = results.of_target(t)
         if value:
             met = value.median >= t.bound if t.at_least else value.median <= t.bound
             wanted = ("at least " if t.at_least else "at most ") + number(t.bound)
-            rows.append([t.text, wanted, with_spread(value), "met" if met else missed])
+            floor = results.floor_of(t)
+            rows.append([t.text, wanted, with_spread(value), "met" if met else missed, number(floor.median) if floor else ""])
     return rows
 
 

@@ -90,7 +90,7 @@ def needed_by_targets():
     """{(suite, workload, contender, n)}"""
     cells = set()
     for t in plan.TARGETS:
-        cells.add((t.suite, t.workload, t.contender, t.n))
+        cells.update((t.suite, t.workload, c, t.n) for c in (t.contender, t.floor) if c)
         if isinstance(t.what, tuple) and t.what[0] == "of":
             cells.add((t.suite, *t.what[1:]))
         elif isinstance(t.what, tuple):

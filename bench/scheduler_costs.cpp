@@ -1,6 +1,8 @@
 // Small objects: tasks by key, watchdogs that follow the pressure, and a day of heartbeats.
 //   string    keyed_scheduler<std::string>, keys of 10 to 15 characters
 //   integer   keyed_scheduler<std::uint64_t>
+//   string_map, integer_map   the floor: a boost::unordered_flat_map to tasks that have a deadline,
+//             set by a reading of the clock, and which nobody looks at
 //   watchdog  wheel_watchdog with an idle_window
 //   heartbeat asio_wheel::heartbeat
 // Workloads of tasks, n of which are live:
@@ -23,6 +25,7 @@
 //   aligned_day  the same, all pinged in the same ticks
 #include <asio_wheel.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/unordered/unordered_flat_map.hpp>
 #include <boost/version.hpp>
 
 #include <algorithm>
@@ -59,6 +62,34 @@ std::uint64_t bytes_per(std::uint64_t before, std::size_t n)
 }
 
 template <class Key>
+class map_of_tasks {
+public:
+  explicit map_of_tasks(asio::io_context&) {}
+
+  template <class Function>
+  void run_after(const Key& key, nanoseconds delay, Function f)
+  {
+    const auto deadline = steady_clock::now() + delay;
+    tasks_.insert_or_assign(key, std::make_unique<task>(deadline, f));
+  }
+  void reschedule(const Key& key, nanoseconds delay)
+  {
+    tasks_.find(key)->second->deadline = steady_clock::now() + delay;
+  }
+  void cancel(const Key& key) { tasks_.erase(key); }
+
+private:
+  struct task {
+    task(time_point t, void (*f)()) : deadline{t}, function{f} {}
+
+    time_point deadline;
+    void (*function)();
+  };
+
+  boost::unordered_flat_map<Key, std::unique_ptr<task>> tasks_;
+};
+
+template <class Key, class Scheduler>
 class tasks {
 public:
   explicit tasks(const options& o) : options_{o}, random_{o.seed} {}
@@ -126,7 +157,7 @@ private:
   const idle_thread second_;
   random_numbers random_;
   asio::io_context context_{1};
-  asio_wheel::keyed_scheduler<Key> scheduler_{context_};
+  Scheduler scheduler_{context_};
 };
 
 class watchdogs {
@@ -277,13 +308,14 @@ metrics measure(const options& o)
   return ((new Work{o})->*Measure)();  // never destroyed
 }
 
-template <class Key>
+template <class Key, class Scheduler = asio_wheel::keyed_scheduler<Key>>
 entry tasks_by(std::string name)
 {
+  using work = tasks<Key, Scheduler>;
   return {std::move(name),
-          {{"put", measure<tasks<Key>, &tasks<Key>::put>},
-           {"reschedule", measure<tasks<Key>, &tasks<Key>::reschedule>},
-           {"cancel_put", measure<tasks<Key>, &tasks<Key>::cancel_put>}}};
+          {{"put", measure<work, &work::put>},
+           {"reschedule", measure<work, &work::reschedule>},
+           {"cancel_put", measure<work, &work::cancel_put>}}};
 }
 
 }  // namespace
@@ -292,6 +324,8 @@ int main(int argc, char** argv)
 {
   return bench_main(argc, argv,
                     {tasks_by<std::string>("string"), tasks_by<std::uint64_t>("integer"),
+                     tasks_by<std::string, map_of_tasks<std::string>>("string_map"),
+                     tasks_by<std::uint64_t, map_of_tasks<std::uint64_t>>("integer_map"),
                      entry{"watchdog",
                            {{"pressure", measure<watchdogs, &watchdogs::pressure>},
                             {"steps", measure<watchdogs, &watchdogs::steps>}}},
