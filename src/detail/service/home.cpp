@@ -67,7 +67,8 @@ home& homes::make_or_share(std::size_t number) noexcept
 
 void homes::note_start(const home& h) noexcept
 {
-  if (static_cast<std::size_t>(this_number & mask_) != h.number) has_strays_ = true;
+  if (static_cast<std::size_t>(this_number & mask_) != h.number && !has_strays())
+    has_strays_ = true;
 }
 
 home& homes::make(std::size_t number)
