@@ -124,7 +124,7 @@ home* due_shards::lock_first() noexcept
     } else {
       if (size_ == 1) return &h;
       source now{h.first_due(), &h};
-      if (!homes_.has_strays()) now.first.stamp = 0;
+      if (!homes_.has_strays()) now.first.stamp = 0;  // by tick alone; not after its first wait
       if (!comes_later(now, heap_[1]) && (size_ == 2 || !comes_later(now, heap_[2]))) return &h;
       std::pop_heap(heap_.data(), heap_.data() + size_, comes_later);
       heap_[size_ - 1] = now;
