@@ -133,35 +133,35 @@ void wheel_core::start(wait_op& op, time_point deadline)
 
 void wheel_core::start(wait_op& op, tick when)
 {
+  tick wake;
   {
     section s(shards.local());
-    if (!file(s, op, when)) return;
+    wake = file(s, op, when);
   }
-  driver_.wake_at(when);
+  driver_.wake_at(wake);
 }
 
-bool wheel_core::file(section& s, wait_op& op, tick when)
+tick wheel_core::file(section& s, wait_op& op, tick when)
 {
   if (s.at.is_closed()) {
     s.destroy(op);
-    return false;
+    return no_tick;
   }
   if (options.max_pending != 0) {
     if (pending_.fetch_add(1, std::memory_order_relaxed) >= options.max_pending) {
       pending_.fetch_sub(1, std::memory_order_relaxed);
       s.unfinished().reject(op);
-      return false;
+      return no_tick;
     }
   }
   try {
     // A shard that had nothing to do may be behind the others. What has passed is due in the tick
     // of the latest pass everywhere, so that the shards agree on its order.
-    s.at.file(op, std::max(when, passed_.load(std::memory_order_relaxed)), s.at);
+    return s.at.file(op, std::max(when, passed_.load(std::memory_order_relaxed)), s.at);
   } catch (...) {
     count_ended(1);
     throw;
   }
-  return true;
 }
 
 void wheel_core::wake_at(tick when) noexcept

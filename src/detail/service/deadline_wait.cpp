@@ -54,6 +54,7 @@ bool deadline_wait::start(tick when) noexcept
 {
   home& h = *home_;
   wheel_core& c = h.core;
+  tick wake;
   {
     section s(h);
     if (has_ended()) return !end_first();
@@ -63,14 +64,14 @@ bool deadline_wait::start(tick when) noexcept
       return true;
     }
     try {
-      if (!c.file(s, *this, when)) return true;
+      wake = c.file(s, *this, when);
     } catch (...) {
       // The operation is under way, and without a deadline it might never end.
       s.unfinished().reject(*this);
       return true;
     }
   }
-  c.wake_at(when);
+  c.wake_at(wake);
   return true;
 }
 

@@ -10,13 +10,12 @@ void lazy_state::start(lazy_wait_op& op)
   op.set_deadline(*this);
   wheel_core& c = core();
   go_here();
-  tick when;
+  tick wake;
   {
     section s = enter();
-    when = present_tick();
-    if (!file(s, op, when)) return;
+    wake = file(s, op, present_tick());
   }
-  c.wake_at(when);
+  c.wake_at(wake);
 }
 
 bool lazy_state::is_all_cancelled() noexcept
@@ -39,8 +38,9 @@ tick lazy_state::bring_forward() noexcept
   s.at.settle();
   if (waits_.empty()) return no_tick;
   const tick when = present_tick();
-  waits_.for_each([&](timer_wait_op& op) { s.at.hasten(op, when); });
-  return when;
+  tick wake = no_tick;
+  waits_.for_each([&](timer_wait_op& op) { wake = std::min(wake, s.at.hasten(op, when)); });
+  return wake;
 }
 
 void lazy_state::adopt_waits() noexcept

@@ -52,9 +52,9 @@ tick operation_guard::file(section& s) noexcept
   const tick when = look_ahead();
   core_->shards.note_start(home_);
   try {
-    const bool filed = core_->file(s, *this, when);
+    const tick wake = core_->file(s, *this, when);
     intrusive_ptr_add_ref(this);  // one that was refused ends as such, and the operations with it
-    return filed ? when : no_tick;
+    return wake;
   } catch (...) {
     set_unfiled();
     // The operations are under way, and without a deadline they might never end.
@@ -85,12 +85,12 @@ bool operation_guard::take_back(guarded_wait& deadline, tick& renewed) noexcept
   if (until <= clock.now()) return false;
   const tick when = clock.tick_ceil(until);
   if (is_filed()) {
-    home_.hasten(*this, when);
+    renewed = home_.hasten(*this, when);
     if (!is_filed_by(until)) set_filed_for(until);
   } else {
     core_->shards.note_start(home_);
     try {
-      home_.file(*this, when, home_);
+      renewed = home_.file(*this, when, home_);
     } catch (...) {
       return false;  // then it expires after all
     }
@@ -98,7 +98,6 @@ bool operation_guard::take_back(guarded_wait& deadline, tick& renewed) noexcept
     intrusive_ptr_add_ref(this);
     set_filed_for(until);
   }
-  renewed = when;
   if (home_.drop_deadline(deadline)) core_->count_ended(1);
   insert(deadline);
   return true;
@@ -115,8 +114,7 @@ tick operation_guard::refile() noexcept
 {
   const tick when = look_ahead();
   home_.settle();
-  home_.hasten(*this, when);
-  return when;
+  return home_.hasten(*this, when);
 }
 
 /// Takes the wait out of the wheel, unless it has begun. Requires the lock. Whether the wheel's

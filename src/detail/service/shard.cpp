@@ -61,14 +61,15 @@ bool shard::is_all_cancelled(const wait_op& op) const noexcept
 
 // file
 
-void shard::file(wait_op& op, tick when, home& h)
+tick shard::file(wait_op& op, tick when, home& h)
 {
-  insert(op, when);
+  const tick wake = insert(op, when);
   stamp(op);
   op.state_ = wait_state::filed;
 
   if (op.linked_) link_of(op).connect(h, op);
   ASIO_WHEEL_PROBE(start, &op, op.end_, when);
+  return wake;
 }
 
 /// Counts a start, and says when it was.
@@ -95,19 +96,18 @@ void shard::abort(wait_op& op) noexcept
   ended_.push_back(op);
 }
 
-void shard::insert(wait_op& op, tick when)
+/// Returns a tick to wake up at.
+tick shard::insert(wait_op& op, tick when)
 {
-  wheel_.insert(op, when);
-  if (when < next_.load(std::memory_order_relaxed)) {
-    // Before this thread looks for when the driver wakes up: if that does not see this one here,
-    // the thread asks for a wake-up. What is alone need not be woken for ahead of its time: to
-    // cascade it takes none.
-    next_.store(wheel_.size() == 1 ? when : wheel_.wake_of(op), std::memory_order_seq_cst);
-  }
+  const tick wake = wheel_.insert(op, when);
+  // Before this thread looks for when the driver wakes up: if that does not see this one here, the
+  // thread asks for a wake-up.
+  if (wake < next_.load(std::memory_order_relaxed)) next_.store(wake, std::memory_order_seq_cst);
   // The driver wakes up in time for this one, and has its reason again.
   const tick unneeded = unneeded_.load(std::memory_order_relaxed);
   if (unneeded != no_tick && wheel_.wake_of(op) <= unneeded)
     unneeded_.store(no_tick, std::memory_order_relaxed);
+  return wake;
 }
 
 void shard::reject(wait_op& op) noexcept
@@ -123,12 +123,12 @@ void shard::refuse(wait_op& op) noexcept
   ended_.push_back(op);
 }
 
-void shard::hasten(timer_wait_op& op, tick when) noexcept
+tick shard::hasten(timer_wait_op& op, tick when) noexcept
 {
-  if (op.state_ != wait_state::filed || is_all_cancelled(op)) return;
-  if (wheel_.is_due(op) || op.due() <= when) return;
+  if (op.state_ != wait_state::filed || is_all_cancelled(op)) return no_tick;
+  if (wheel_.is_due(op) || op.due() <= when) return no_tick;
   erase(op);
-  insert(op, when);  // what was just erased left room for it
+  return insert(op, when);  // what was just erased left room for it
 }
 
 // cancel
@@ -270,13 +270,12 @@ bool shard::renew(lazy_wait_op& op, time_point now, tick& renewed) noexcept
   if (deadline <= now) return false;
   const tick when = clock_.tick_ceil(deadline);
   try {
-    insert(op, when);
+    renewed = std::min(renewed, insert(op, when));
   } catch (...) {
     return false;  // the room it had in the wheel is taken: then it expires after all
   }
   op.state_ = wait_state::filed;
   op.deadline_->set_filed_for(deadline);
-  renewed = std::min(renewed, when);
   return true;
 }
 

@@ -29,7 +29,7 @@ void chunk_queue::push_back(chunk& c) noexcept
   c.next = nullptr;
   (tail ? tail->next : head) = &c;
   tail = &c;
-  ++length;
+  peak = std::max(peak, ++length);
 }
 
 void chunk_queue::unlink(chunk& c) noexcept

@@ -96,26 +96,32 @@ std::uint32_t timing_wheel::slot_for(tick when) const noexcept
   return when == never ? never_slot_ : overflow_slot_;
 }
 
-void timing_wheel::insert(wheel_entry& e, tick when)
+tick timing_wheel::insert(wheel_entry& e, tick when)
 {
   pool_.reserve(size_ + 1 + spare_chunks);
   ++size_;
   if (when <= now_) {
     e.at_.due = overdue;
-    file(e, overdue_slot_);
+    static_cast<void>(file(e, overdue_slot_));
   } else {
     e.at_.due = when;
-    file(e, slot_for(when));
+    const std::uint32_t slot = slot_for(when);
+    if (file(e, slot) && (slots_[slot].peak > least_piece_ || slot == overflow_slot_))
+      return wake_of(e);
   }
+  return when;
 }
 
-void timing_wheel::file(wheel_entry& e, std::uint32_t slot) noexcept
+/// Whether that took a new chunk.
+bool timing_wheel::file(wheel_entry& e, std::uint32_t slot) noexcept
 {
   chunk* c = slots_[slot].tail;
-  if (!c || c->used == chunk::capacity) c = &open_chunk(slot);
+  const bool is_full = !c || c->used == chunk::capacity;
+  if (is_full) c = &open_chunk(slot);
   e.at_.cell = &c->cells[c->used++];
   *e.at_.cell = &e;
   ++c->live;
+  return is_full;
 }
 
 /// A new last chunk for a slot.
@@ -152,6 +158,8 @@ tick timing_wheel::close_chunk(chunk& c, const wheel_entry& last) noexcept
     close_vacant();
     vacant_ = c.slot;
     vacant_wake_ = wake_of(last);
+  } else if (slot.peak > least_piece_) {
+    vacant_wake_ = wake_of(last);
   }
   c.used = 0;
   return vacant_wake_;
@@ -164,7 +172,7 @@ void timing_wheel::close_vacant() noexcept
   const std::uint32_t slot = std::exchange(vacant_, no_slot);
   chunk* const c = slots_[slot].head;
   if (!c || c->live != 0) return;
-  slots_[slot].unlink(*c);
+  slots_[slot] = {};
   pool_.give_back(*c);
   mark_empty(slot);
 }
@@ -191,17 +199,20 @@ void timing_wheel::mark_empty(std::uint32_t slot) noexcept
 tick timing_wheel::wake_of(const wheel_entry& e) const noexcept
 {
   const std::uint32_t slot = chunk::of(e.at_.cell)->slot;
-  const unsigned level = slot >> slot_bits_;
-  if (slot < overdue_slot_) return turn_of(level, span_begin(e.at_.due, level * fan_bits_));
+  if (slot < overdue_slot_) {
+    const unsigned level = slot >> slot_bits_;
+    const tick first = span_begin(e.at_.due, level * fan_bits_);
+    return slots_[slot].peak > least_piece_ ? turn_of(level, first) : first;
+  }
   if (slot == overdue_slot_) return now_;
   return slot == overflow_slot_ ? horizon_[levels_] : never;
 }
 
-/// The first tick of the first occupied slot of an occupied level.
-tick timing_wheel::first_span(unsigned level) const noexcept
+/// The first tick of the first occupied slot of an occupied level, from the slot of `start` on.
+tick timing_wheel::first_span(unsigned level, tick start) const noexcept
 {
   const unsigned bits = level * fan_bits_;
-  const std::uint64_t base = count(now_) >> bits;
+  const std::uint64_t base = count(start) >> bits;
   const std::uint32_t from = static_cast<std::uint32_t>(base) & mask_;
   const std::uint32_t words = words_per_level_;
   const std::uint64_t* word = &occupied_[level * words];
@@ -217,7 +228,7 @@ tick timing_wheel::first_span(unsigned level) const noexcept
   return tick{spans << bits};
 }
 
-/// When advance() next has something to do for a slot that begins at `first`: it is due, or its
+/// When advance() first has something to do for a slot that begins at `first`: it is due, or its
 /// cascade begins or continues.
 tick timing_wheel::turn_of(unsigned level, tick first) const noexcept
 {
@@ -230,19 +241,48 @@ tick timing_wheel::next_tick() noexcept
 {
   close_vacant();
   if (slots_[overdue_slot_].head) return now_;
-  const tick cascade = next_cascade();
-  return (occupied_levels_ & 1) != 0 ? std::min(first_span(0), cascade) : cascade;
+  return next_need((occupied_levels_ & 1) != 0 ? first_span(0, now_) : no_tick);
 }
 
-/// The first tick at which a slot cascades. If there is none: `never`, or no_tick if no entry is
-/// kept for `never`.
-tick timing_wheel::next_cascade() const noexcept
+/// What next_tick() returns if there is nothing in level 0 before `first`, nor overdue.
+///
+/// A small slot is handed down at once by whatever advance comes. So it asks for none before its
+/// first entry is due.
+tick timing_wheel::next_need(tick first) const noexcept
 {
-  tick next = slots_[never_slot_].head ? never : no_tick;
-  if (slots_[overflow_slot_].head) next = horizon_[levels_];
+  tick next = slots_[overflow_slot_].head ? std::min(first, horizon_[levels_]) : first;
   for (std::uint64_t left = occupied_levels_ & ~std::uint64_t{1}; left != 0; left &= left - 1) {
     const auto level = static_cast<unsigned>(std::countr_zero(left));
-    next = std::min(next, turn_of(level, first_span(level)));
+    const tick begin = first_span(level, now_);
+    const tick turn = turn_of(level, begin);
+    if (turn >= next) continue;
+    const chunk_queue& slot = slots_[slot_of(level, begin)];
+    if (slot.peak > least_piece_) {
+      next = turn;
+      continue;
+    }
+    for (const chunk* c = slot.head; c; c = c->next) {
+      for (unsigned i = 0; i < c->used; ++i) {
+        if (c->cells[i]) next = std::min(next, c->cells[i]->at_.due);
+      }
+    }
+    if (occupied_slots_[level] == 1) continue;
+    // The slot behind it may be large, and have its turn first. No other has: no cascade takes
+    // longer than a slot of its level spans.
+    const tick second = first_span(level, add_span(begin, level * fan_bits_));
+    if (slots_[slot_of(level, second)].peak > least_piece_)
+      next = std::min(next, turn_of(level, second));
+  }
+  return next == no_tick && slots_[never_slot_].head ? never : next;
+}
+
+/// The first tick at which a slot may cascade; no_tick if there is none.
+tick timing_wheel::next_cascade() const noexcept
+{
+  tick next = slots_[overflow_slot_].head ? horizon_[levels_] : no_tick;
+  for (std::uint64_t left = occupied_levels_ & ~std::uint64_t{1}; left != 0; left &= left - 1) {
+    const auto level = static_cast<unsigned>(std::countr_zero(left));
+    next = std::min(next, turn_of(level, first_span(level, now_)));
   }
   return next;
 }
@@ -266,7 +306,7 @@ tick timing_wheel::collect(tick to) noexcept
   for (;;) {
     const tick cascade = next_cascade();
     const tick first = expire(std::min(to, tick{count(cascade) - 1}));
-    if (cascade > to) return std::min(first, cascade);
+    if (cascade > to) return first < cascade ? first : next_need(first);
     now_ = cascade;
     cascade_levels();
   }
@@ -277,7 +317,7 @@ tick timing_wheel::collect(tick to) noexcept
 tick timing_wheel::expire(tick last) noexcept
 {
   while ((occupied_levels_ & 1) != 0) {
-    const tick first = first_span(0);
+    const tick first = first_span(0, now_);
     if (first > last) return first;
     now_ = first;
     chunk_queue found = detach(slot_of(0, first));
@@ -311,7 +351,7 @@ void timing_wheel::cascade_levels() noexcept
   std::uint64_t left = ~std::uint64_t{1};
   while ((left & occupied_levels_) != 0) {
     const auto level = static_cast<unsigned>(std::bit_width(left & occupied_levels_)) - 1;
-    const tick first = first_span(level);
+    const tick first = first_span(level, now_);
     if (count(first) - count(now_) <= level * lead_) cascade(level, first);
     left &= (std::uint64_t{1} << level) - 1;
   }
@@ -357,7 +397,7 @@ std::uint64_t timing_wheel::refile(chunk_queue& source, std::size_t chunks) noex
     prefetch_behind(c);
     for (unsigned i = 0; i < c.used; ++i) {
       wheel_entry* e = c.cells[i];
-      if (e) file(*e, slot_for(e->at_.due));
+      if (e) static_cast<void>(file(*e, slot_for(e->at_.due)));
     }
     n += std::exchange(c.live, std::uint16_t{0});
     source.unlink(c);
@@ -372,7 +412,7 @@ chunk_queue timing_wheel::detach_levels() noexcept
   chunk_queue all;
   while (occupied_levels_ != 0) {
     const auto level = static_cast<unsigned>(std::countr_zero(occupied_levels_));
-    chunk_queue found = detach(slot_of(level, first_span(level)));
+    chunk_queue found = detach(slot_of(level, first_span(level, now_)));
     all.splice_back(found);
   }
   chunk_queue found = detach(overflow_slot_);
@@ -417,7 +457,7 @@ void timing_wheel::raise_horizons() noexcept
       add_span(span_begin(now_, level * fan_bits_), (level - 1) * fan_bits_ + slot_bits_);
     limit = std::min(limit, reach);
     if (level < levels_) {
-      if (occupied_levels_ >> level & 1) limit = std::min(limit, first_span(level));
+      if (occupied_levels_ >> level & 1) limit = std::min(limit, first_span(level, now_));
     } else if (slots_[overflow_slot_].head) {
       limit = std::min(limit, horizon_[level]);
     }

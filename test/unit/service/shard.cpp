@@ -5,6 +5,7 @@
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <numeric>
 #include <vector>
@@ -328,6 +329,21 @@ BOOST_AUTO_TEST_CASE(an_overdue_wait_is_cancelled_at_once)
   BOOST_TEST(timer.cancel() == 1U);
   support::run_to_end(c.context);
   BOOST_TEST(wait.aborted());
+}
+
+BOOST_AUTO_TEST_CASE(a_slot_that_becomes_large_is_handed_down_ahead_of_its_first_wait)
+{
+  // Over two wake-ups at least, if this process is not held up for the 25 ms that they may take.
+  support::with_time_enough(300ms, [](std::chrono::milliseconds ahead) {
+    context_with_wheel c(support::with_tick(100us));
+    std::uint64_t wakeups = 0;
+    const auto first = c.wheel.now() + ahead;
+    c.wheel.async_wait(first, [&](error_code) { wakeups = c.wheel.stats().wakeups; });
+    outcome ignored;
+    for (int i = 0; i < 300; ++i) c.wheel.async_wait(first + 1ms, ignored.recorder());
+    support::run_to_end(c.context);
+    return wakeups > 2;
+  });
 }
 
 BOOST_AUTO_TEST_SUITE_END()

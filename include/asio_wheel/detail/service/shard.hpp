@@ -82,8 +82,9 @@ public:
 
   // file
 
-  /// Files a new wait, for which `h` stands. Throws std::bad_alloc, with nothing changed.
-  void file(wait_op& op, tick when, home& h);
+  /// Files a new wait, for which `h` stands. Returns a tick to wake up at. Throws std::bad_alloc,
+  /// with nothing changed.
+  [[nodiscard]] tick file(wait_op& op, tick when, home& h);
 
   /// Ends a wait that was not filed with too_many_pending.
   void reject(wait_op& op) noexcept;
@@ -117,8 +118,9 @@ public:
            !is_all_cancelled(op);
   }
 
-  /// Files a lazy wait anew if it is filed for later than `when`.
-  void hasten(timer_wait_op& op, tick when) noexcept;
+  /// Files a lazy wait anew if it is filed for later than `when`. Returns a tick to wake up at;
+  /// no_tick if it did not.
+  tick hasten(timer_wait_op& op, tick when) noexcept;
 
   // cancel: how many waits that ends
 
@@ -258,7 +260,7 @@ private:
 
   [[nodiscard]] static wait_outcome send(wait_op& op) noexcept;
   void set_next(tick next) noexcept;
-  void insert(wait_op& op, tick when);
+  [[nodiscard]] tick insert(wait_op& op, tick when);
   void stamp(wait_op& op) noexcept;
   bool erase(wait_op& op) noexcept;
   [[gnu::noinline, gnu::flatten]] void carry_out_cancels() noexcept;

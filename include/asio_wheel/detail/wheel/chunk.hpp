@@ -66,7 +66,8 @@ static_assert(sizeof(chunk) == 128);
 struct chunk_queue {
   chunk* head = nullptr;  ///< null if it is empty
   chunk* tail = nullptr;
-  std::size_t length = 0;
+  std::uint32_t length = 0;
+  std::uint32_t peak = 0;  ///< of the length, since it was empty
 
   void push_back(chunk& c) noexcept;
   void unlink(chunk& c) noexcept;

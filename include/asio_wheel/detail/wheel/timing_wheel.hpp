@@ -20,7 +20,7 @@ struct wheel_geometry {
   unsigned slot_bits = 10;
   unsigned fan_bits = 8;
   unsigned levels = 0;  ///< at most; 0: as many as 64-bit ticks take
-  unsigned piece = 16;  ///< chunks a tick that a cascade may move without haste
+  unsigned piece = 16;  ///< chunks that a cascade may move in a tick without haste
 };
 
 /// How far a walk through a wheel has come; see timing_wheel::walk().
@@ -59,12 +59,14 @@ private:
 ///
 /// **Cascades.** Let F be the first tick of a slot of level k > 0. The slot is emptied into the
 /// levels below it between F - k * lead and F - (k - 1) * lead, when the slots of level k - 1 have
-/// their turn. Most slots are emptied at once. A slot of many chunks hands down its oldest entries
-/// piece by piece, each tick as many as it takes to be done in time: a 256th of them in the default
-/// geometry. So no advance by a tick moves more, however the ticks are distributed. Meanwhile newer
-/// entries still go to the slot, and entries of one tick keep their order, because the older ones
-/// are on finer levels. A geometry in which a level spans one slot of the next has no room for
-/// this: its lead is 0, and a slot is emptied when now reaches its first tick.
+/// their turn. A **small** slot, of one piece, is emptied at once, by whatever advance comes first.
+/// If none comes, the one for its first entry empties it on the way, so it is nothing to wake up
+/// for. A **large** slot hands down its oldest entries piece by piece, each tick as many as it
+/// takes to be done in time: a 256th of them in the default geometry. So no advance by a tick moves
+/// more, however the ticks are distributed. Meanwhile newer entries still go to the slot, and
+/// entries of one tick keep their order, because the older ones are on finer levels. A geometry in
+/// which a level spans one slot of the next has no room for this: its lead is 0, and a slot is
+/// emptied when now reaches its first tick.
 ///
 /// **Slots** are queues of chunks (chunk.hpp), not lists through the entries. Erasing an entry
 /// touches the entry and its cell, and no neighbour. Expiring a slot splices its chunks; whoever
@@ -74,10 +76,11 @@ private:
 /// with a few short-lived entries, as the timeouts of a quiet server are, the next one finds the
 /// slot open.
 ///
-/// **Cost.** insert, erase: O(1). next_tick: a bit scan for each occupied level. advance: the
-/// occupied slots it passes and the entries it cascades; neither the ticks it skips nor the entries
-/// it finds due. Memory: a page of the slot table takes memory with the first entry in it, so an
-/// unused wheel takes 3 KB.
+/// **Cost.** insert, erase: O(1). next_tick: a bit scan for each occupied level, and the entries of
+/// a small slot that has its turn before all others. advance: the same, the occupied slots it
+/// passes and the entries it cascades; neither the ticks it skips nor the entries it finds due.
+/// Memory: a page of the slot table takes memory with the first entry in it, so an unused wheel
+/// takes 3 KB.
 ///
 /// **Invariants**, all proven by check() if it is told the order of the insertions:
 ///   window     now < horizon(1) <= horizon(2) <= ..., and each level spans at most its slots
@@ -103,18 +106,21 @@ public:
 
   /// Files `e` under tick `when`. A tick that is not after now() is due in the next advance(),
   /// ahead of all others. `never` is kept and erasable, and never due.
-  /// Requires that `e` is not filed. Throws std::bad_alloc, with nothing changed.
-  void insert(wheel_entry& e, tick when);
+  ///
+  /// Returns a tick that next_tick() may return because of `e`: its own, or the one at which the
+  /// cascade of its slot begins, which it has made large. Requires that `e` is not filed. Throws
+  /// std::bad_alloc, with nothing changed.
+  tick insert(wheel_entry& e, tick when);
 
   /// Removes a filed entry that is not drained. If it was the last one in its slot, and not due
-  /// (see is_due), returns the tick that next_tick() may have returned because of that slot; else
-  /// no_tick.
+  /// (see is_due), returns the earliest tick that next_tick() may have returned because of that
+  /// slot; else no_tick.
   tick erase(wheel_entry& e) noexcept;
 
   /// Removes an entry that was drained.
   void erase_drained(wheel_entry& e) noexcept;
 
-  /// What next_tick() returns if the slot of `e` is the only one occupied. Requires that `e` is
+  /// The earliest tick that next_tick() may return because of the slot of `e`. Requires that `e` is
   /// filed and not yet due.
   [[nodiscard]] tick wake_of(const wheel_entry& e) const noexcept;
 
@@ -176,8 +182,9 @@ public:
 
   [[nodiscard]] tick now() const noexcept { return now_; }
 
-  /// The first tick at which advance() has something to do: an entry is due or a slot cascades.
-  /// `never` if there is none, and no_tick if no entry is filed, apart from due and drained ones.
+  /// The tick of the next advance() that is needed: an entry is due or, if that comes first, the
+  /// cascade of a large slot begins or goes on. `never` if there is none, and no_tick if no entry
+  /// is filed, apart from due and drained ones.
   [[nodiscard]] tick next_tick() noexcept;
   [[nodiscard]] bool has_due() const noexcept;
   [[nodiscard]] bool has_drained() const noexcept;
@@ -220,11 +227,11 @@ private:
 
   [[nodiscard]] std::uint32_t slot_of(unsigned level, tick t) const noexcept;
   [[nodiscard]] std::uint32_t slot_for(tick when) const noexcept;
-  [[nodiscard]] tick first_span(unsigned level) const noexcept;
+  [[nodiscard]] tick first_span(unsigned level, tick start) const noexcept;
   [[nodiscard]] tick turn_of(unsigned level, tick first) const noexcept;
   [[nodiscard]] bool is_ahead(tick due, std::uint32_t slot, std::uint32_t named) const noexcept;
 
-  void file(wheel_entry& e, std::uint32_t slot) noexcept;
+  [[nodiscard]] bool file(wheel_entry& e, std::uint32_t slot) noexcept;
   [[nodiscard, gnu::noinline]] chunk& open_chunk(std::uint32_t slot) noexcept;
   [[nodiscard, gnu::noinline]] tick close_chunk(chunk& c, const wheel_entry& last) noexcept;
   void close_vacant() noexcept;
@@ -238,6 +245,7 @@ private:
   [[nodiscard]] tick collect(tick to) noexcept;
   [[gnu::noinline]] void take_overdue() noexcept;
   [[nodiscard]] tick expire(tick last) noexcept;
+  [[nodiscard]] tick next_need(tick first) const noexcept;
   [[nodiscard]] tick next_cascade() const noexcept;
   [[gnu::noinline]] void cascade_levels() noexcept;
   void cascade(unsigned level, tick first) noexcept;
