@@ -137,6 +137,7 @@ void wheel_core::start(wait_op& op, tick when)
   {
     section s(shards.local());
     wake = file(s, op, when);
+    if (wake == no_tick) return;
   }
   driver_.wake_at(wake);
 }

@@ -65,6 +65,7 @@ bool deadline_wait::start(tick when) noexcept
     }
     try {
       wake = c.file(s, *this, when);
+      if (wake == no_tick) return true;
     } catch (...) {
       // The operation is under way, and without a deadline it might never end.
       s.unfinished().reject(*this);

@@ -14,6 +14,7 @@ void lazy_state::start(lazy_wait_op& op)
   {
     section s = enter();
     wake = file(s, op, present_tick());
+    if (wake == no_tick) return;
   }
   c.wake_at(wake);
 }

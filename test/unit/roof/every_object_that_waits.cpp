@@ -153,6 +153,19 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(may_outlive_its_context, kind, all)
   BOOST_TEST(*alive == 0);
 }
 
+BOOST_AUTO_TEST_CASE_TEMPLATE(may_go_with_the_handler_of_a_wait_after_its_context, kind,
+                              not_composed)
+{
+  std::unique_ptr<object_of<kind>> object;
+  {
+    context_with_wheel c;
+    object = std::make_unique<object_of<kind>>(kind::make({c.wheel}, 1h));
+  }
+  auto& of_handler = *object;  // the last to know of its wheel
+  kind::wait(of_handler, [owner = std::move(object)](error_code, const auto&...) {});
+  BOOST_TEST(!object);
+}
+
 BOOST_AUTO_TEST_CASE_TEMPLATE(takes_its_waits_along_when_it_moves, kind, all)
 {
   context_with_wheel c;

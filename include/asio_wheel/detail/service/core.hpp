@@ -97,8 +97,8 @@ public:
   // A start in its parts, for those who have something to do in the same critical section.
 
   /// Files the wait, refuses it if there are too many, or destroys it if the shards are closed.
-  /// Returns a tick to wake up at; no_tick if it was not filed. Throws std::bad_alloc, with nothing
-  /// changed.
+  /// Returns a tick to wake up at; no_tick if it was not filed: when the section ends, the core may
+  /// be gone. Throws std::bad_alloc, with nothing changed.
   [[nodiscard]] tick file(section& s, wait_op& op, tick when);
 
   /// To be called after filing: makes sure of a wake-up.
