@@ -13,8 +13,6 @@
 // a reading of the clock and a place in a list under a lock. For `rearm`, floor is a steady_timer
 // on a strand.
 #include <asio_wheel.hpp>
-#include <asio_wheel/detail/ground/intrusive_list.hpp>
-#include <asio_wheel/detail/ground/locks.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
@@ -26,17 +24,16 @@
 #include <iostream>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "asio_timers.hpp"
 #include "measure.hpp"
+#include "place_in_list.hpp"
 
 namespace {
 
 using namespace bench;
 using asio_wheel::wheel_timer;
-namespace detail = asio_wheel::detail;
 using boost::asio::steady_timer;
 namespace po = boost::program_options;
 
@@ -334,25 +331,13 @@ struct by_place_in_list {
   template <class Then>
   void operator()(asio::io_context& context, Then then) const
   {
-    struct deadline : detail::list_link {
-      static detail::list_link& link_of(deadline& d) noexcept { return d; }
-      static deadline& of_link(detail::list_link& l) noexcept { return static_cast<deadline&>(l); }
-      time_point when;
-    };
-    static detail::spin_lock mutex;
-    static detail::intrusive_list<deadline> pending;
-    static deadline only;
+    static list_of_places pending;
+    static place_in_list only;
 
-    only.when = steady_clock::now() + seconds{5};
-    {
-      const std::lock_guard lock{mutex};
-      pending.push_back(only);
-    }
+    only.when = steady_clock::now().time_since_epoch() + seconds{5};
+    pending.take(only);
     asio::post(context, asio::bind_executor(context, [then] {
-                 {
-                   const std::lock_guard lock{mutex};
-                   detail::intrusive_list<deadline>::erase(only);
-                 }
+                 pending.leave(only);
                  then();
                }));
   }

@@ -11,8 +11,6 @@
 // work_deadline.hpp describes the workload. --n is how many operations are under way, --steps how
 // many are measured; --tick-us, --slots, --shards and --clock are the wheel's options.
 #include <asio_wheel.hpp>
-#include <asio_wheel/detail/ground/intrusive_list.hpp>
-#include <asio_wheel/detail/ground/locks.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -22,9 +20,9 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/version.hpp>
 
-#include <mutex>
 #include <vector>
 
+#include "place_in_list.hpp"
 #include "timers_main.hpp"
 #include "work_deadline.hpp"
 
@@ -157,34 +155,19 @@ public:
   template <class Handler>
   void launch(Handler h)
   {
-    deadline& d = deadlines_[h.index];
+    place_in_list& d = deadlines_[h.index];
     d.when = cpu_clock(clock_) + deadline_delay;
-    {
-      const std::lock_guard lock{mutex_};
-      pending_.push_back(d);
-    }
+    pending_.take(d);
     asio::post(this->context_, [this, &d, h] {
-      {
-        const std::lock_guard lock{mutex_};
-        list::erase(d);
-      }
+      pending_.leave(d);
       h();
     });
   }
 
 private:
-  struct deadline : asio_wheel::detail::list_link {
-    static list_link& link_of(deadline& d) noexcept { return d; }
-    static deadline& of_link(list_link& l) noexcept { return static_cast<deadline&>(l); }
-
-    nanoseconds when;
-  };
-  using list = asio_wheel::detail::intrusive_list<deadline>;
-
-  std::vector<deadline> deadlines_;
+  std::vector<place_in_list> deadlines_;
   const clockid_t clock_;
-  asio_wheel::detail::spin_lock mutex_;
-  list pending_;
+  list_of_places pending_;
 };
 
 template <class Work>
