@@ -283,7 +283,7 @@ private:
       const time_point to = core_->clock.deadline_after(delay);
       const std::lock_guard lock(mutex_);
       task* const found = find(hash, key);
-      return found && found->move(to);
+      return found && found->move(delay, to);
     }
 
     [[nodiscard]] std::optional<time_point> expiry(const Key& key) const

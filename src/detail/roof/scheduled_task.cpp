@@ -7,7 +7,8 @@ namespace asio_wheel::detail {
 
 scheduled_task::scheduled_task(wheel_core& c, duration delay) noexcept
   : lazy_state(c),
-    turn_(c.clock.deadline_after(delay))
+    turn_(c.clock.deadline_after(delay)),
+    ahead_(delay > duration::zero())
 {}
 
 scheduled_task::~scheduled_task()
@@ -33,14 +34,16 @@ bool scheduled_task::count_run() noexcept
 void scheduled_task::end() noexcept
 {
   turn_.store(next_turn(), std::memory_order_relaxed);
+  if (!moved_) ahead_.store(true, std::memory_order_relaxed);
   running_ = false;
 }
 
-bool scheduled_task::move(time_point to) noexcept
+bool scheduled_task::move(duration delay, time_point to) noexcept
 {
   if (!running_ && core().cancel_alls() != 0 && is_all_cancelled()) return false;
   const time_point before = turn();
   turn_.store(to, std::memory_order_relaxed);
+  ahead_.store(delay > duration::zero(), std::memory_order_relaxed);
   moved_ = true;
   // A wait that is put off finds that out when its time comes.
   if (!running_ && to < before) hasten();
@@ -57,6 +60,11 @@ time_point scheduled_task::next_turn() noexcept
 time_point scheduled_task::deadline() const noexcept
 {
   return turn();
+}
+
+bool scheduled_task::was_ahead() const noexcept
+{
+  return ahead_.load(std::memory_order_relaxed);
 }
 
 wait_outcome scheduled_task::expire(time_point) noexcept

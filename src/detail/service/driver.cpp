@@ -66,6 +66,7 @@ bool driver::request() noexcept
   {
     const std::lock_guard lock(timer_mutex_);
     if (requested_.exchange(true)) return true;
+    wake_ = tick{};  // the turn will see what is there by then: nobody else need ask for one
     if (armed_ != disarmed && inner_.native.counts_timers) {
       // Its function is work of the context, and a turn. That takes no memory.
       armed_ = disarmed;
@@ -79,6 +80,7 @@ bool driver::request() noexcept
   } catch (...) {
     const std::lock_guard lock(timer_mutex_);
     requested_ = false;
+    wake_ = disarmed;
     return false;
   }
 }

@@ -19,6 +19,12 @@ void lazy_state::start(lazy_wait_op& op)
   c.wake_at(wake);
 }
 
+tick lazy_state::present_tick() const noexcept
+{
+  const wheel_clock& clock = core().clock;
+  return was_ahead() ? clock.tick_ceil(deadline()) : clock.tick_for(deadline());
+}
+
 bool lazy_state::is_all_cancelled() noexcept
 {
   const section s = enter();

@@ -59,8 +59,9 @@ public:
   /// Ends a run: sets the turn to the first that is still to come, unless it was moved meanwhile.
   void end() noexcept;
 
-  /// Moves the next run. Whether there is one: wheel.cancel_all() may have ended the wait.
-  [[nodiscard]] bool move(time_point to) noexcept;
+  /// Moves the next run to `delay` from now, which is `to`. Whether there is one:
+  /// wheel.cancel_all() may have ended the wait.
+  [[nodiscard]] bool move(duration delay, time_point to) noexcept;
 
   /// When the next run is.
   [[nodiscard]] time_point next_turn() noexcept;
@@ -68,11 +69,13 @@ public:
 private:
   [[nodiscard]] time_point deadline() const noexcept override;
   [[nodiscard]] wait_outcome expire(time_point now) noexcept override;
+  [[nodiscard]] bool was_ahead() const noexcept override;
 
   [[nodiscard]] time_point turn() const noexcept { return turn_.load(std::memory_order_relaxed); }
 
   std::atomic<time_point> turn_;
   std::atomic<bool> live_{true};
+  std::atomic<bool> ahead_;  ///< the turn, when it was set
   bool running_ = false;
   bool moved_ = false;  ///< while it was running
 };

@@ -80,8 +80,8 @@ private:
   asio::any_io_executor work_;  ///< while it waits, if the context does not count that
 
   /// What the driver wakes up for, for those who start and end waits. While it looks for that, it
-  /// is `disarmed`: a wait that it does not see any more asks for a wake-up of its own. Written
-  /// with the timer's lock.
+  /// is `disarmed`: a wait that it does not see any more asks for a wake-up of its own. From a
+  /// request until it looks, it is tick 0: nobody need ask again. Written with the timer's lock.
   std::atomic<tick> wake_{disarmed};
 
   /// Whether a request has been made that has yet to be carried out. Written with the timer's lock.

@@ -58,7 +58,10 @@ protected:
 
 private:
   void adopt_waits() noexcept;
-  [[nodiscard]] tick present_tick() const noexcept { return core().clock.tick_for(deadline()); }
+  [[nodiscard]] tick present_tick() const noexcept;
+
+  /// Whether the deadline had not passed when it was set: no need to read the clock to file it.
+  [[nodiscard]] virtual bool was_ahead() const noexcept { return false; }
 };
 
 /// The same for a deadline that guards operations, too.
