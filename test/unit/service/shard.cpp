@@ -333,7 +333,7 @@ BOOST_AUTO_TEST_CASE(an_overdue_wait_is_cancelled_at_once)
 
 BOOST_AUTO_TEST_CASE(a_slot_that_becomes_large_is_handed_down_ahead_of_its_first_wait)
 {
-  // Over two wake-ups at least, if this process is not held up for the 25 ms that they may take.
+  // It takes a wake-up of its own, if this process is not held up for the 25 ms that it may take.
   support::with_time_enough(300ms, [](std::chrono::milliseconds ahead) {
     context_with_wheel c(support::with_tick(100us));
     std::uint64_t wakeups = 0;
@@ -342,7 +342,7 @@ BOOST_AUTO_TEST_CASE(a_slot_that_becomes_large_is_handed_down_ahead_of_its_first
     outcome ignored;
     for (int i = 0; i < 300; ++i) c.wheel.async_wait(first + 1ms, ignored.recorder());
     support::run_to_end(c.context);
-    return wakeups > 2;
+    return wakeups > 1;
   });
 }
 
