@@ -133,36 +133,35 @@ void wheel_core::start(wait_op& op, time_point deadline)
 
 void wheel_core::start(wait_op& op, tick when)
 {
-  tick wake;
   {
     section s(shards.local());
-    wake = file(s, op, when);
-    if (wake == no_tick) return;
+    if (!file(s, op, when)) return;
   }
-  driver_.wake_at(wake);
+  driver_.wake_at(when);
 }
 
-tick wheel_core::file(section& s, wait_op& op, tick when)
+bool wheel_core::file(section& s, wait_op& op, tick& when)
 {
   if (s.at.is_closed()) {
     s.destroy(op);
-    return no_tick;
+    return false;
   }
   if (options.max_pending != 0) {
     if (pending_.fetch_add(1, std::memory_order_relaxed) >= options.max_pending) {
       pending_.fetch_sub(1, std::memory_order_relaxed);
       s.unfinished().reject(op);
-      return no_tick;
+      return false;
     }
   }
   try {
     // A shard that had nothing to do may be behind the others. What has passed is due in the tick
     // of the latest pass everywhere, so that the shards agree on its order.
-    return s.at.file(op, std::max(when, passed_.load(std::memory_order_relaxed)), s.at);
+    when = s.at.file(op, std::max(when, passed_.load(std::memory_order_relaxed)), s.at);
   } catch (...) {
     count_ended(1);
     throw;
   }
+  return true;
 }
 
 void wheel_core::wake_at(tick when) noexcept

@@ -54,7 +54,6 @@ bool deadline_wait::start(tick when) noexcept
 {
   home& h = *home_;
   wheel_core& c = h.core;
-  tick wake;
   {
     section s(h);
     if (has_ended()) return !end_first();
@@ -64,15 +63,14 @@ bool deadline_wait::start(tick when) noexcept
       return true;
     }
     try {
-      wake = c.file(s, *this, when);
-      if (wake == no_tick) return true;
+      if (!c.file(s, *this, when)) return true;
     } catch (...) {
       // The operation is under way, and without a deadline it might never end.
       s.unfinished().reject(*this);
       return true;
     }
   }
-  c.wake_at(wake);
+  c.wake_at(when);
   return true;
 }
 

@@ -10,13 +10,13 @@ void lazy_state::start(lazy_wait_op& op)
   op.set_deadline(*this);
   wheel_core& c = core();
   go_here();
-  tick wake;
+  tick when;
   {
     section s = enter();
-    wake = file(s, op, present_tick());
-    if (wake == no_tick) return;
+    when = present_tick();
+    if (!file(s, op, when)) return;
   }
-  c.wake_at(wake);
+  c.wake_at(when);
 }
 
 tick lazy_state::present_tick() const noexcept

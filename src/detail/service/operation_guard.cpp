@@ -49,12 +49,12 @@ wait_outcome operation_guard::expire(time_point) noexcept
 /// Files its wait. Returns a tick to wake up at, or no_tick.
 tick operation_guard::file(section& s) noexcept
 {
-  const tick when = look_ahead();
+  tick when = look_ahead();
   core_->shards.note_start(home_);
   try {
-    const tick wake = core_->file(s, *this, when);
+    const bool filed = core_->file(s, *this, when);
     intrusive_ptr_add_ref(this);  // one that was refused ends as such, and the operations with it
-    return wake;
+    return filed ? when : no_tick;
   } catch (...) {
     set_unfiled();
     // The operations are under way, and without a deadline they might never end.

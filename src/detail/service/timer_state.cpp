@@ -41,13 +41,13 @@ section timer_waits::enter() const noexcept
   }
 }
 
-tick timer_waits::file(section& s, timer_wait_op& op, tick when)
+bool timer_waits::file(section& s, timer_wait_op& op, tick& when)
 {
   wheel_core& c = s.at.core;
   c.shards.note_start(s.at);
-  const tick wake = c.file(s, op, when);
-  if (wake != no_tick) waits_.push_back(op);
-  return wake;
+  if (!c.file(s, op, when)) return false;
+  waits_.push_back(op);
+  return true;
 }
 
 bool timer_waits::is_at(const home& h) const noexcept
@@ -143,17 +143,17 @@ std::size_t timer_state::cancel_one() noexcept
 
 void timer_state::start(timer_wait_op& op)
 {
-  tick wake;
+  tick when;
   wheel_core* c = nullptr;
   {
     section s = enter();
-    wake = file(s, op, tick_of_expiry());
-    if (wake == no_tick) return;
+    when = tick_of_expiry();
+    if (!file(s, op, when)) return;
     latest_.store(&op, std::memory_order_relaxed);
     cell_.store(op.cell(), std::memory_order_relaxed);
     c = &s.at.core;
   }
-  c->wake_at(wake);
+  c->wake_at(when);
 }
 
 /// What a wait is filed under now. Requires the lock.

@@ -97,9 +97,9 @@ public:
   // A start in its parts, for those who have something to do in the same critical section.
 
   /// Files the wait, refuses it if there are too many, or destroys it if the shards are closed.
-  /// Returns a tick to wake up at; no_tick if it was not filed: when the section ends, the core may
-  /// be gone. Throws std::bad_alloc, with nothing changed.
-  [[nodiscard]] tick file(section& s, wait_op& op, tick when);
+  /// Whether it was filed: `when` then becomes a tick to wake up at. If not, the core may be gone
+  /// when the section ends. Throws std::bad_alloc, with nothing changed.
+  [[nodiscard]] bool file(section& s, wait_op& op, tick& when);
 
   /// To be called after filing: makes sure of a wake-up.
   void wake_at(tick when) noexcept;

@@ -50,7 +50,7 @@ protected:
 
   /// Files a wait, as wheel_core::file() does, and lists it. The core is to be woken for it
   /// afterwards; then the object may be gone, but not the core.
-  [[nodiscard]] tick file(section& s, timer_wait_op& op, tick when);
+  [[nodiscard]] bool file(section& s, timer_wait_op& op, tick& when);
 
   /// Whether the waits are at home there.
   [[nodiscard]] bool is_at(const home& h) const noexcept;
