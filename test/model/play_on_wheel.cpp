@@ -284,15 +284,23 @@ private:
     // Whoever asks closes the vacant slot. So every other erase goes without.
     const bool asks = which % 2 == 0;
     const tick before = asks ? wheel_.next_tick() : never;
+    const std::uint32_t slot = slot_of(*e);
     const std::size_t promises = pages_.promises();
     const tick unneeded = wheel_.erase(*e);
     expect(pages_.promises() == promises, "erase() allocated");
     if (!asks) return e;
     expect(wheel_.next_tick() >= before, "erase() has made next_tick() earlier");
+    const bool others = std::ranges::any_of(
+      entries_, [&](const auto& other) { return other.get() != e && slot_of(*other) == slot; });
+    expect(wheel_.next_tick() == before || unneeded <= before || others,
+           "erase() kept to itself that next_tick() moved");
     expect(wheel_.next_tick() != no_tick || unneeded != no_tick,
            "erase() kept to itself that the wheel is empty");
     return e;
   }
+
+  /// Where a filed entry is, or was before it left its slot.
+  [[nodiscard]] static std::uint32_t slot_of(const entry& e) { return chunk::of(e.cell())->slot; }
 
   entry* erase_due(std::size_t which)
   {
