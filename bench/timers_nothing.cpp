@@ -1,14 +1,17 @@
-// Event-loop timers: two that do next to nothing.
+// Event-loop timers: three that do next to nothing.
 //   nothing             a callback per wait
 //   nothing_coroutine   a coroutine per timer, by use_awaitable
 //   nothing_deferred    the same by deferred
+//   clocked             a callback per wait
+//   clocked_coroutine   a coroutine per timer, by use_awaitable
 //   ticks               a callback per wait, which expires and cannot be cancelled
-// The first keeps each wait until it is cancelled, and lets the loop run aborted handlers, 64 at a
-// time. It knows no time, no order and no other threads, and no wait expires. The second keeps the
-// waits of each millisecond in an array, wakes up when one is over, by a steady_timer on a strand,
-// and calls their handlers. It takes waits for up to eight seconds, from one thread.
-// What is left is the workload, Asio, and the memory of timers and handlers: the floor for anything
-// with Asio's interface.
+// `nothing` keeps each wait until it is cancelled, and lets the loop run aborted handlers, 64 at a
+// time. It knows no time, no order and no other threads, and no wait expires. `clocked` is the
+// same, but knows when its wait would expire, for which each start takes a reading of the clock.
+// `ticks` keeps the waits of each millisecond in an array, wakes up when one is over, by a
+// steady_timer on a strand, and calls their handlers. It takes waits for up to eight seconds, from
+// one thread. What is left is the workload, Asio, and the memory of timers and handlers: the floor
+// for anything with Asio's interface.
 #include <asio_wheel/detail/ground/memory.hpp>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/bind_executor.hpp>
@@ -85,12 +88,35 @@ private:
 
 thread_local aborted_waits aborted;
 
-class timer {
+struct timeless {
+  void expires_after(nanoseconds) {}
+  void expires_at(time_point) {}
+};
+
+class timed {
+public:
+  void expires_after(nanoseconds delay) { deadline_ = steady_clock::now() + delay; }
+  void expires_at(time_point deadline) { deadline_ = deadline; }
+
+protected:
+  time_point deadline_;
+};
+
+template <class Expiry>
+class timer : Expiry {
 public:
   explicit timer(const asio::io_context::executor_type& ex) : executor_{ex} {}
 
-  void expires_after(nanoseconds) { cancel(); }
-  void expires_at(time_point) { cancel(); }
+  void expires_after(nanoseconds delay)
+  {
+    Expiry::expires_after(delay);
+    cancel();
+  }
+  void expires_at(time_point deadline)
+  {
+    Expiry::expires_at(deadline);
+    cancel();
+  }
   void cancel()
   {
     if (wait_) aborted.push(*std::exchange(wait_, nullptr), executor_);
@@ -198,12 +224,9 @@ struct calendar_service {
   static void install(asio::io_context& context, const options&) { the_calendar.emplace(context); }
 };
 
-class tick_timer {
+class tick_timer : public timed {
 public:
   explicit tick_timer(const asio::io_context::executor_type&) {}
-
-  void expires_after(nanoseconds delay) { deadline_ = steady_clock::now() + delay; }
-  void expires_at(time_point deadline) { deadline_ = deadline; }
 
   template <class Token>
   auto async_wait(Token&& token)
@@ -214,9 +237,6 @@ public:
       },
       token);
   }
-
-private:
-  time_point deadline_;
 };
 
 struct ticks : contender_base {
@@ -231,27 +251,44 @@ struct nothing : contender_base {
   static constexpr bool many_threads = true;
   static constexpr bool expires = false;
   template <class Work>
-  using timers = callback_timers<timer, no_service, Work>;
+  using timers = callback_timers<timer<timeless>, no_service, Work>;
 };
 
 struct nothing_coroutine : contender_base {
   static constexpr auto name = "nothing_coroutine";
   static constexpr bool expires = false;
   template <class Work>
-  using timers = coroutine_timers<timer, no_service, Work, asio::use_awaitable_t<>>;
+  using timers = coroutine_timers<timer<timeless>, no_service, Work, asio::use_awaitable_t<>>;
 };
 
 struct nothing_deferred : contender_base {
   static constexpr auto name = "nothing_deferred";
   static constexpr bool expires = false;
   template <class Work>
-  using timers = coroutine_timers<timer, no_service, Work, asio::deferred_t>;
+  using timers = coroutine_timers<timer<timeless>, no_service, Work, asio::deferred_t>;
+};
+
+struct clocked : contender_base {
+  static constexpr auto name = "clocked";
+  static constexpr bool many_threads = true;
+  static constexpr bool expires = false;
+  template <class Work>
+  using timers = callback_timers<timer<timed>, no_service, Work>;
+};
+
+struct clocked_coroutine : contender_base {
+  static constexpr auto name = "clocked_coroutine";
+  static constexpr bool expires = false;
+  template <class Work>
+  using timers = coroutine_timers<timer<timed>, no_service, Work, asio::use_awaitable_t<>>;
 };
 
 }  // namespace
 
 int main(int argc, char** argv)
 {
-  return bench_main(argc, argv, contenders<nothing, nothing_coroutine, nothing_deferred, ticks>(),
-                    {{"boost", BOOST_LIB_VERSION}});
+  return bench_main(
+    argc, argv,
+    contenders<nothing, nothing_coroutine, nothing_deferred, clocked, clocked_coroutine, ticks>(),
+    {{"boost", BOOST_LIB_VERSION}});
 }
