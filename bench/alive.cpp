@@ -5,6 +5,7 @@
 //   steady_typed   the same with io_context::executor_type
 //   clock          for each use only reads the clock that --clock names
 //   store          the same, and stores the time in an object as large as a watchdog: the floor
+//   ticks          sent() and received() store the time, and a calendar has the waits: the floor
 // work_alive.hpp describes the workloads. --shards and --clock are the wheel's options.
 #include <time.h>
 #include <asio_wheel.hpp>
@@ -12,10 +13,13 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/version.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <type_traits>
 #include <utility>
 
+#include "calendar.hpp"
 #include "timers_main.hpp"
 #include "work_alive.hpp"
 
@@ -159,6 +163,38 @@ private:
   std::vector<connection> connections_;
 };
 
+class ticks {
+public:
+  ticks(const options& o, asio::io_context& context, nanoseconds interval)
+    : interval_{interval},
+      calendar_{context},
+      connections_(o.n)
+  {}
+
+  template <class Function>
+  void start(std::size_t i, Function f)
+  {
+    const auto handler = [f](const error_code& ec) mutable { f(bool{ec}); };
+    const connection& c = connections_[i];
+    calendar_.add(std::min(c.sent, c.received) + interval_,
+                  wait<std::decay_t<decltype(handler)>>::make(handler));
+  }
+  void use(std::size_t i)
+  {
+    connections_[i].sent = steady_clock::now();
+    connections_[i].received = steady_clock::now();
+  }
+
+private:
+  struct connection {
+    time_point sent, received;
+  };
+
+  nanoseconds interval_;
+  calendar calendar_;
+  std::vector<connection> connections_;
+};
+
 template <class Connections>
 entry contender(const char* name)
 {
@@ -178,6 +214,7 @@ int main(int argc, char** argv)
   return bench_main(
     argc, argv,
     {watchdog, heartbeat, contender<steady>("steady"), contender<steady_typed>("steady_typed"),
+     entry{"ticks", {{"beats", run_work<beats_work<ticks>>}}},
      entry{"clock", {{"touch", run_work<touch_work<clock_reads>>}}},
      entry{"store", {{"touch", run_work<touch_work<stores>>}}}},
     {{"boost", BOOST_LIB_VERSION}});

@@ -1,11 +1,30 @@
-// The fixture of the wheel's own tests.
+// What the wheel's own tests have in common.
 #pragma once
+
+#include <asio_wheel/detail/wheel/timing_wheel.hpp>
 
 #include <boost/test/unit_test.hpp>
 
+#include <functional>
+
 #include "support/pages.hpp"
 
-/// Pages of which each wheel gives back all.
+/// Two levels of eight slots, which reach corners that a large wheel hides.
+inline constexpr asio_wheel::detail::wheel_geometry two_levels{
+  .slot_bits = 3, .fan_bits = 3, .levels = 2};
+
+/// A slot of level 1 spans 16 ticks, and its cascade may take as many. A piece is a chunk.
+inline constexpr asio_wheel::detail::wheel_geometry roomy{
+  .slot_bits = 6, .fan_bits = 4, .levels = 3, .piece = 1};
+
+/// For entries of an array that is inserted from front to back.
+inline bool lies_before(const asio_wheel::detail::wheel_entry& a,
+                        const asio_wheel::detail::wheel_entry& b)
+{
+  return std::less<>()(&a, &b);
+}
+
+/// The fixture: pages of which each wheel gives back all.
 struct with_pages {
   with_pages() = default;
   with_pages(const with_pages&) = delete;

@@ -18,9 +18,6 @@ namespace {
 
 using namespace asio_wheel::detail;
 
-/// Two levels of eight slots: corners that a large wheel hides.
-constexpr wheel_geometry two_levels{.slot_bits = 3, .fan_bits = 3, .levels = 2};
-
 /// Walks to the end, a chunk at a time. Calls `between()` after each piece.
 template <class Between>
 std::vector<const wheel_entry*> walk_through(timing_wheel& wheel, wheel_walk way, Between between)
