@@ -99,7 +99,7 @@ time_point timer_state::expiry() const noexcept
 std::size_t timer_state::expires_at(time_point deadline) noexcept
 {
   const wheel_clock& clock = core().clock;
-  const tick when = deadline > clock.now() ? clock.tick_ceil(deadline) : no_tick;
+  const tick when = clock.has_come(deadline) ? no_tick : clock.tick_ceil(deadline);
   return set_expiry(deadline, when, here());
 }
 

@@ -59,16 +59,17 @@ wheel_clock::wheel_clock(clock_source source, nanoseconds tick_length)
   : origin_(clock_type::now()),
     tick_ns_(static_cast<std::uint64_t>(tick_length.count())),
     last_{static_cast<std::uint64_t>((time_point::max() - origin_).count()) / tick_ns_.divisor},
-    coarse_grain_(source == clock_source::coarse ? coarse_grain() : duration{})
+    grain_(coarse_grain()),
+    is_coarse_(source == clock_source::coarse && grain_ != duration{})
 {
-  if (coarse_grain_ != duration{}) clocks.grain.store(coarse_grain_, std::memory_order_relaxed);
-  ++(coarse_grain_ != duration{} ? clocks.coarse : clocks.precise);
+  if (is_coarse_) clocks.grain.store(grain_, std::memory_order_relaxed);
+  ++(is_coarse_ ? clocks.coarse : clocks.precise);
 }
 
 wheel_clock::~wheel_clock()
 {
   if (is_stopped()) run();
-  --(coarse_grain_ != duration{} ? clocks.coarse : clocks.precise);
+  --(is_coarse_ ? clocks.coarse : clocks.precise);
 }
 
 void wheel_clock::stop_at(time_point t) noexcept
@@ -91,7 +92,13 @@ time_point wheel_clock::now() const noexcept
 {
   const auto stopped = stopped_at_.load(std::memory_order_relaxed);
   if (stopped != 0) return time_point{duration{stopped}};
-  return coarse_grain_ == duration{} ? clock_type::now() : running_now();
+  return is_coarse_ ? running_now() : clock_type::now();
+}
+
+bool wheel_clock::has_come(time_point t) const noexcept
+{
+  if (grain_ != duration{} && !is_stopped() && t > soon()) return false;
+  return t <= now();
 }
 
 bool wheel_clock::is_stopped() const noexcept
@@ -102,17 +109,17 @@ bool wheel_clock::is_stopped() const noexcept
 time_point wheel_clock::running_now() const noexcept
 {
   const time_point precise = clock_type::now();
-  return coarse_grain_ == duration{} ? precise : std::min(precise, coarse_start_of_delay());
+  return is_coarse_ ? std::min(precise, soon()) : precise;
 }
 
 time_point wheel_clock::start_of_delay() const noexcept
 {
-  return coarse_grain_ == duration{} || is_stopped() ? now() : coarse_start_of_delay();
+  return is_coarse_ && !is_stopped() ? soon() : now();
 }
 
-time_point wheel_clock::coarse_start_of_delay() const noexcept
+time_point wheel_clock::soon() const noexcept
 {
-  return coarse_now() + coarse_grain_;
+  return coarse_now() + grain_;
 }
 
 time_point wheel_clock::early_start_of_delay() noexcept
@@ -168,8 +175,7 @@ tick wheel_clock::tick_floor(time_point t) const noexcept
 tick wheel_clock::tick_for(time_point deadline) const noexcept
 {
   const tick up = tick_ceil(deadline);
-  const time_point present = now();
-  return deadline > present ? up : std::min(up, tick_floor(present));
+  return has_come(deadline) ? std::min(up, tick_floor(now())) : up;
 }
 
 tick wheel_clock::tick_for(duration delay) const noexcept

@@ -31,6 +31,10 @@ public:
   /// coarse clock, so no wait is early by either.
   [[nodiscard]] ASIO_WHEEL_EXPORT time_point now() const noexcept;
 
+  /// Whether that is now, or past. For a deadline that is clearly ahead, which most are when they
+  /// are set, that takes a coarse reading.
+  [[nodiscard]] ASIO_WHEEL_EXPORT bool has_come(time_point t) const noexcept;
+
   /// now() as if the clock were not stopped.
   [[nodiscard]] ASIO_WHEEL_EXPORT time_point running_now() const noexcept;
 
@@ -82,12 +86,14 @@ public:
   [[nodiscard]] time_point time_of(tick t) const noexcept;
 
 private:
-  [[nodiscard]] ASIO_WHEEL_EXPORT time_point coarse_start_of_delay() const noexcept;
+  /// Not before the present, and at most the coarse clock's grain after it.
+  [[nodiscard]] ASIO_WHEEL_EXPORT time_point soon() const noexcept;
 
   time_point origin_;
   divider tick_ns_;
   tick last_;                                 ///< the last tick that begins at a time point
-  duration coarse_grain_{};                   ///< zero: the clock is read precisely
+  duration grain_;                            ///< of the coarse clock; zero if there is none
+  bool is_coarse_;                            ///< whether delays begin by that one
   std::atomic<duration::rep> stopped_at_{0};  ///< 0: the clock runs
 };
 
