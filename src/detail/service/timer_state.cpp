@@ -99,7 +99,7 @@ time_point timer_state::expiry() const noexcept
 std::size_t timer_state::expires_at(time_point deadline) noexcept
 {
   const wheel_clock& clock = core().clock;
-  const tick when = clock.has_come(deadline) ? no_tick : clock.tick_ceil(deadline);
+  const tick when = clock.has_passed(deadline) ? no_tick : clock.tick_ceil(deadline);
   return set_expiry(deadline, when, here());
 }
 

@@ -95,10 +95,10 @@ time_point wheel_clock::now() const noexcept
   return is_coarse_ ? running_now() : clock_type::now();
 }
 
-bool wheel_clock::has_come(time_point t) const noexcept
+bool wheel_clock::has_passed(time_point deadline) const noexcept
 {
-  if (grain_ != duration{} && !is_stopped() && t > soon()) return false;
-  return t <= now();
+  if (grain_ != duration{} && !is_stopped() && deadline > soon()) return false;
+  return deadline <= now();
 }
 
 bool wheel_clock::is_stopped() const noexcept
@@ -175,7 +175,7 @@ tick wheel_clock::tick_floor(time_point t) const noexcept
 tick wheel_clock::tick_for(time_point deadline) const noexcept
 {
   const tick up = tick_ceil(deadline);
-  return has_come(deadline) ? std::min(up, tick_floor(now())) : up;
+  return has_passed(deadline) ? std::min(up, tick_floor(now())) : up;
 }
 
 tick wheel_clock::tick_for(duration delay) const noexcept

@@ -31,9 +31,10 @@ public:
   /// coarse clock, so no wait is early by either.
   [[nodiscard]] ASIO_WHEEL_EXPORT time_point now() const noexcept;
 
-  /// Whether that is now, or past. For a deadline that is clearly ahead, which most are when they
-  /// are set, that takes a coarse reading.
-  [[nodiscard]] ASIO_WHEEL_EXPORT bool has_come(time_point t) const noexcept;
+  /// Whether `deadline` is now or earlier. Of one that is clearly ahead, as most are when they are
+  /// set, a coarse reading tells. If the kernel is behind with its ticks, one that has only just
+  /// passed may be taken for ahead.
+  [[nodiscard]] ASIO_WHEEL_EXPORT bool has_passed(time_point deadline) const noexcept;
 
   /// now() as if the clock were not stopped.
   [[nodiscard]] ASIO_WHEEL_EXPORT time_point running_now() const noexcept;
