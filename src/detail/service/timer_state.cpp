@@ -98,9 +98,11 @@ time_point timer_state::expiry() const noexcept
 
 std::size_t timer_state::expires_at(time_point deadline) noexcept
 {
+  home& local = here();
+  prefetch_latest(local);
   const wheel_clock& clock = core().clock;
-  const tick when = clock.has_passed(deadline) ? no_tick : clock.tick_ceil(deadline);
-  return set_expiry(deadline, when, here());
+  return set_expiry(deadline, clock.has_passed(deadline) ? no_tick : clock.tick_ceil(deadline),
+                    local);
 }
 
 std::size_t timer_state::expires_after(duration delay) noexcept
