@@ -45,7 +45,11 @@ void pending_waits::clock_went_back(time_point now)
   }
   now_ = now;
   at_present_ = true;
-  for (const auto& w : live_) set_due(*w);
+  for (const auto& w : live_) {
+    // One whose deadline had passed in the midst of a tick may be filed again, for the next.
+    if (w->watchdog >= 0) w->tick = std::max(w->tick, line_.tick_for(w->deadline, now_));
+    set_due(*w);
+  }
 }
 
 void pending_waits::clock_came_back()

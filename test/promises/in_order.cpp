@@ -285,6 +285,30 @@ BOOST_AUTO_TEST_CASE(a_timer_of_another_threads_shard_does_not_break_the_order)
   BOOST_TEST(arrived.is_sequence_of(many));
 }
 
+BOOST_AUTO_TEST_CASE(a_cancelled_wait_takes_no_other_of_its_shard_ahead)
+{
+  auto options = support::with_tick(1ms);
+  options.shards = 8;
+  for (int round = 0; round < 2; ++round) {  // one thread may share the shard of this one
+    support::wheel_in_virtual_time v(options);
+    arrival arrived;
+    const auto deadline = v.start + 30ms;
+    std::deque<wheel_timer> timers;
+    std::thread([&] {
+      for (int i = 0; i < 2; ++i) timers.emplace_back(v.context, deadline);
+    }).join();
+    v.wheel.async_wait(deadline, [&, note = arrived.note(0)](error_code ec) mutable {
+      note(ec);
+      timers[0].cancel();  // due, and next
+    });
+    timers[0].async_wait([](error_code ec) { BOOST_TEST(ec == asio::error::operation_aborted); });
+    v.wheel.async_wait(deadline, arrived.note(1));
+    timers[1].async_wait(arrived.note(2));
+    v.time.advance(30ms);
+    BOOST_TEST(arrived.is_sequence_of(3));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(timers_that_several_threads_start_at_once_do_not_break_the_order)
 {
   // Each wait is one of the wheel, in the thread's own shard, or of a timer that all share.

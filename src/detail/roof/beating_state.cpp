@@ -83,10 +83,8 @@ time_point beating_state::deadline() const noexcept
   return lost > reported ? std::min(idle, lost) : idle;
 }
 
-wait_outcome beating_state::expire(time_point taken_up) noexcept
+wait_outcome beating_state::expire(time_point now) noexcept
 {
-  // What was called in between may have taken long.
-  const time_point now = std::max(taken_up, clock_->now());
   reported_.store(now, std::memory_order_relaxed);
   return lost_at() <= now ? wait_outcome::timed_out : wait_outcome::expired;
 }

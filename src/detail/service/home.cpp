@@ -119,6 +119,7 @@ home* due_shards::lock_first() noexcept
   while (size_ != 0) {
     home& h = *heap_[0].at;
     h.lock();
+    h.settle();  // what is cancelled does not take its shard ahead of others
     if (!h.has_due()) {
       drop_first();
     } else {

@@ -85,6 +85,7 @@ void pressure::end_look(time_point now) noexcept
 
 time_point pressure::end_of_pause() const noexcept
 {
+  if (clock_.is_stopped()) return ended_;  // a pause would not end
   return ended_ + pause * static_cast<duration::rep>(size_);
 }
 

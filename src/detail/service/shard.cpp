@@ -326,10 +326,9 @@ wait_outcome shard::begin(wait_op& op, time_point taken_up, tick& renewed) noexc
   } else {
     if (op.lazy_) {
       auto& lazy = static_cast<lazy_wait_op&>(op);
-      // On the way to its executor, it may have been put off.
-      if (lazy.deadline_->deadline() > taken_up && renew(lazy, clock_.now(), renewed))
-        return wait_outcome::undecided;
-      outcome = lazy.deadline_->expire(taken_up);
+      const time_point now = clock_.now();
+      if (renew(lazy, now, renewed)) return wait_outcome::undecided;
+      outcome = lazy.deadline_->expire(now);
     }
     ++expired_;
     // One that was handed back has lost its tick.

@@ -236,6 +236,17 @@ BOOST_AUTO_TEST_CASE(expires_at_once_if_it_was_idle_for_too_long_by_the_new_rule
   BOOST_TEST(c.expiry.succeeded());
 }
 
+BOOST_AUTO_TEST_CASE(follows_a_second_rise_while_the_time_stands_still)
+{
+  watched c;
+  c.time.advance(20s);
+  c.wheel.set_pressure(0.5);
+  c.time.advance(0s);
+  c.wheel.set_pressure(1);
+  c.time.advance(0s);
+  BOOST_TEST(c.expiry.succeeded());
+}
+
 BOOST_AUTO_TEST_CASE(is_put_off_by_falling_pressure_while_it_is_pending)
 {
   watched c;

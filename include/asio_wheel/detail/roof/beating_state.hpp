@@ -25,7 +25,7 @@ public:
 
 private:
   [[nodiscard]] time_point deadline() const noexcept override;
-  [[nodiscard]] wait_outcome expire(time_point taken_up) noexcept override;
+  [[nodiscard]] wait_outcome expire(time_point now) noexcept override;
   [[nodiscard]] time_point guarded_until() const noexcept override { return lost_at(); }
 
   [[nodiscard]] time_point lost_at() const noexcept;

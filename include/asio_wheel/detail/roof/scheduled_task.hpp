@@ -68,7 +68,7 @@ public:
 
 private:
   [[nodiscard]] time_point deadline() const noexcept override;
-  [[nodiscard]] wait_outcome expire(time_point taken_up) noexcept override;
+  [[nodiscard]] wait_outcome expire(time_point now) noexcept override;
   [[nodiscard]] bool was_ahead() const noexcept override;
 
   [[nodiscard]] time_point turn() const noexcept { return turn_.load(std::memory_order_relaxed); }

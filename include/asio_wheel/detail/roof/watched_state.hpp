@@ -39,7 +39,7 @@ private:
   }
 
   [[nodiscard]] time_point deadline() const noexcept override;
-  [[nodiscard]] wait_outcome expire(time_point taken_up) noexcept override;
+  [[nodiscard]] wait_outcome expire(time_point now) noexcept override;
   void follow_pressure() noexcept override;
 
   // What a touch needs, in one cache line.

@@ -124,7 +124,7 @@ public:
 
 private:
   [[nodiscard]] time_point deadline() const noexcept override;
-  [[nodiscard]] wait_outcome expire(time_point taken_up) noexcept override;
+  [[nodiscard]] wait_outcome expire(time_point now) noexcept override;
   void set_filed_for(time_point) noexcept override;
 
   static void do_end(wait_op& base, home&, wait_outcome outcome, time_point taken_up);

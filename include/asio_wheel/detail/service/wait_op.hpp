@@ -219,9 +219,9 @@ public:
   /// When the waits expire, as things stand.
   [[nodiscard]] virtual time_point deadline() const noexcept = 0;
 
-  /// The deadline has passed, and a wait begins that was taken up at that time: says how it ends,
-  /// with expired or timed_out.
-  [[nodiscard]] virtual wait_outcome expire(time_point taken_up) noexcept = 0;
+  /// The deadline has passed by `now`, and a wait begins: says how it ends, with expired or
+  /// timed_out.
+  [[nodiscard]] virtual wait_outcome expire(time_point now) noexcept = 0;
 
   /// When operations end that are guarded by it, as things stand.
   [[nodiscard]] virtual time_point guarded_until() const noexcept { return deadline(); }
