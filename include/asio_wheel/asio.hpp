@@ -32,6 +32,7 @@
 #include ASIO_WHEEL_ASIO(post.hpp)
 #include ASIO_WHEEL_ASIO(prefer.hpp)
 #include ASIO_WHEEL_ASIO(query.hpp)
+#include ASIO_WHEEL_ASIO(require.hpp)
 #include ASIO_WHEEL_ASIO(strand.hpp)
 #include ASIO_WHEEL_ASIO(thread_pool.hpp)
 #include ASIO_WHEEL_ASIO(version.hpp)

@@ -8,11 +8,13 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <utility>
 
 namespace support {
 
-/// A queue of functions. Asio has to run its timers in a thread of its own.
+/// A queue of functions. Asio has to run its timers in a thread of its own. It can be told to have
+/// no memory for every other function.
 class queue_context : public boost::asio::execution_context {
 public:
   class executor_type {
@@ -83,6 +85,19 @@ public:
 
   [[nodiscard]] executor_type get_executor() noexcept { return {*this, false}; }
 
+  void refuse_every_other() noexcept
+  {
+    const std::lock_guard lock(mutex_);
+    refuses_ = refuses_next_ = true;
+  }
+
+  /// How many functions it had no memory for.
+  [[nodiscard]] int refused() noexcept
+  {
+    const std::lock_guard lock(mutex_);
+    return refused_;
+  }
+
   /// Runs functions until there is neither one nor work.
   void run()
   {
@@ -110,6 +125,10 @@ private:
   void push(std::function<void()> f)
   {
     const std::lock_guard lock(mutex_);
+    if (std::exchange(refuses_next_, refuses_ && !refuses_next_)) {
+      ++refused_;
+      throw std::bad_alloc();
+    }
     functions_.push_back(std::move(f));
     change_.notify_all();
   }
@@ -118,6 +137,8 @@ private:
   std::condition_variable change_;
   std::deque<std::function<void()>> functions_;
   int work_ = 0;
+  bool refuses_ = false, refuses_next_ = false;
+  int refused_ = 0;
 };
 
 }  // namespace support

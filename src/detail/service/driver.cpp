@@ -4,7 +4,6 @@
 
 #include <mutex>
 #include <shared_mutex>
-#include <thread>
 
 namespace asio_wheel::detail {
 
@@ -34,15 +33,14 @@ void driver::wake_at(tick when) noexcept
 void driver::insist() noexcept
 {
   const std::shared_lock inside(gate_, std::try_to_lock);
-  if (!inside) return;
-  while (!request()) std::this_thread::yield();
+  if (inside) request();
 }
 
 void driver::forget(tick unneeded) noexcept
 {
   if (unneeded > wake_.load(std::memory_order_seq_cst)) return;
   const std::shared_lock inside(gate_, std::try_to_lock);
-  if (inside) (void)request();
+  if (inside) request();
 }
 
 void driver::wake_earlier() noexcept
@@ -56,32 +54,28 @@ void driver::wake_earlier() noexcept
   } catch (...) {
     // The strand will have more luck.
   }
-  while (!request()) std::this_thread::yield();
+  request();
 }
 
-/// Makes sure that the strand sets the timer after this. False if the executor, one that makes its
-/// own memory for a function, had none. Requires that the gate is open.
-bool driver::request() noexcept
+/// Makes sure that the strand sets the timer after this. Requires that the gate is open.
+void driver::request() noexcept
 {
   {
     const std::lock_guard lock(timer_mutex_);
-    if (requested_.exchange(true)) return true;
+    if (requested_.exchange(true)) return;
     wake_ = tick{};  // the turn will see what is there by then: nobody else need ask for one
     if (armed_ != disarmed && inner_.native.counts_timers) {
       // Its function is work of the context, and a turn. That takes no memory.
       armed_ = disarmed;
       timer_->cancel();
-      return true;
+      return;
     }
   }
   try {
-    asio::post(*strand_, [this] { turn({}, disarmed); });
-    return true;
+    asio::post(*strand_, asio::bind_allocator(task_allocator(&inner_.memory),
+                                              [this] { turn({}, disarmed); }));
   } catch (...) {
-    const std::lock_guard lock(timer_mutex_);
-    requested_ = false;
-    wake_ = disarmed;
-    return false;
+    // The executor takes nothing any more, and so the strand runs nothing any more.
   }
 }
 

@@ -1,8 +1,10 @@
 // A wheel in an execution context of a user's own, whose timers Asio runs in a thread of its own.
+#include <array>
 #include <asio_wheel.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <thread>
 #include <tuple>
@@ -51,6 +53,32 @@ BOOST_AUTO_TEST_CASE(is_left_alone_by_what_was_cancelled)
   timer.cancel();
   context.run();
   BOOST_TEST(aborted);
+}
+
+// Asio's strand never runs again if its executor did not take its function.
+BOOST_AUTO_TEST_CASE(is_asked_again_where_it_had_no_memory)
+{
+  support::queue_context context;
+  context.refuse_every_other();
+  const asio::any_io_executor ex = context.get_executor();
+  std::array<wheel_timer, 3> far{wheel_timer(ex, 1h), wheel_timer(ex, 1h), wheel_timer(ex, 1h)};
+  int aborted = 0;
+  for (wheel_timer& t : far)
+    t.async_wait([&](error_code ec) { aborted += ec == asio::error::operation_aborted; });
+  wheel_timer timer(ex, 1ms);
+  std::size_t expired = 0;
+  const std::function<void(error_code)> next = [&](error_code ec) {
+    BOOST_TEST(!ec);
+    if (expired == far.size()) return;
+    far[expired++].cancel();
+    timer.expires_after(1ms);
+    timer.async_wait(next);
+  };
+  timer.async_wait(next);
+  context.run();
+  BOOST_TEST(expired == far.size());
+  BOOST_TEST(aborted == 3);
+  BOOST_TEST(context.refused() > 3);
 }
 
 BOOST_AUTO_TEST_CASE(may_go_with_a_wait_pending)

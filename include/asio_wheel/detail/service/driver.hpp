@@ -41,7 +41,6 @@ public:
   void insist() noexcept;
 
   /// Says that nothing is left to do at `unneeded`; at tick 0, that nothing is left at all.
-  /// If the strand cannot be asked to set the timer anew, it fires once in vain.
   void forget(tick unneeded) noexcept;
 
   /// The context is going away.
@@ -60,7 +59,7 @@ private:
   static constexpr tick disarmed = no_tick;
 
   [[gnu::noinline]] void wake_earlier() noexcept;
-  [[gnu::noinline, nodiscard]] bool request() noexcept;
+  [[gnu::noinline]] void request() noexcept;
   void turn(const error_code& ec, tick when);
   [[nodiscard]] bool set_timer();
   [[gnu::noinline, gnu::cold]] void hold_work(bool waits) noexcept;

@@ -10,6 +10,7 @@
 #include <memory_resource>
 #include <new>
 #include <shared_mutex>
+#include <thread>
 #include <utility>
 #include <variant>
 
@@ -67,7 +68,22 @@ public:
     else if (const auto* pool = std::get_if<pool_executor>(&typed_))
       asio::post(*pool, std::move(f));
     else
-      asio::post(std::get<0>(typed_), std::move(f));
+      asio::require(std::get<0>(typed_), asio::execution::blocking.never).execute(std::move(f));
+  }
+
+  /// For what must not get lost: waits for memory, if the executor is one that makes its own for a
+  /// function, and has none.
+  template <class Function>
+  void post_surely(Function f) const
+  {
+    if (typed_.index() != 0) return post(std::move(f));
+    for (;;) {
+      try {
+        return post(f);
+      } catch (const std::bad_alloc&) {
+        std::this_thread::yield();
+      }
+    }
   }
 
   /// Whether the context runs the calling thread. False if the executor cannot say.
@@ -130,11 +146,11 @@ public:
   {
     const native_executor& native = resources_->native;
     if (Posts || !native.counts_timers) {
-      native.post(asio::bind_allocator(query(asio::execution::allocator),
-                                       [f = std::move(f), &whom = resources_->whom]() mutable {
-                                         f();
-                                         whom.follow_pass();
-                                       }));
+      native.post_surely(asio::bind_allocator(
+        query(asio::execution::allocator), [f = std::move(f), &whom = resources_->whom]() mutable {
+          f();
+          whom.follow_pass();
+        }));
     } else {
       f();
       resources_->whom.follow_pass();
@@ -199,14 +215,14 @@ public:
     return posted_.load(std::memory_order_relaxed);
   }
 
-  /// Posts `f`. False if the executor, one that makes its own memory for a function, had none: the
-  /// waits stay, and go with the next request.
+  /// Posts `f`. False if the executor does not take it: the waits stay, and go with the next
+  /// request.
   template <class Function>
   [[nodiscard]] bool post(const native_executor& native, Function f) noexcept
   {
     const std::shared_lock inside(gate_, std::try_to_lock);
     try {
-      if (inside) native.post(asio::bind_allocator(task_allocator(&memory_), std::move(f)));
+      if (inside) native.post_surely(asio::bind_allocator(task_allocator(&memory_), std::move(f)));
       return true;
     } catch (...) {
       return false;
