@@ -6,9 +6,8 @@
 //   clock          for each use only reads the clock that --clock names
 //   store          the same, and stores the time in an object as large as a watchdog: the floor
 //   ticks          sent() and received() store the time, and a calendar has the waits: the floor
-// work_alive.hpp describes the workloads. --shards and --clock are the wheel's options.
+// work_alive.hpp describes the workloads.
 #include <time.h>
-#include <asio_wheel.hpp>
 #include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/version.hpp>
@@ -20,20 +19,13 @@
 #include <utility>
 
 #include "calendar.hpp"
-#include "timers_main.hpp"
+#include "install_wheel.hpp"
 #include "work_alive.hpp"
+#include "workloads.hpp"
 
 namespace {
 
 using namespace bench;
-
-void make_wheel(asio::io_context& context, const options& o)
-{
-  asio_wheel::wheel_options w;
-  w.shards = o.shards;
-  if (o.clock == "coarse") w.clock = asio_wheel::clock_source::coarse;
-  asio_wheel::make_wheel(context, w);
-}
 
 // Brings an object into the cache.
 template <class Object>
@@ -48,7 +40,7 @@ class watchdogs {
 public:
   watchdogs(const options& o, asio::io_context& context, nanoseconds timeout)
   {
-    make_wheel(context, o);
+    install_wheel(context, o);
     dogs_.reserve(o.n);
     for (std::size_t i = 0; i < o.n; ++i) dogs_.emplace_back(context, timeout);
   }
@@ -69,7 +61,7 @@ class heartbeats {
 public:
   heartbeats(const options& o, asio::io_context& context, nanoseconds interval)
   {
-    make_wheel(context, o);
+    install_wheel(context, o);
     beats_.reserve(o.n);
     for (std::size_t i = 0; i < o.n; ++i)
       beats_.emplace_back(context, asio_wheel::heartbeat_options{interval, 3});

@@ -12,16 +12,15 @@
 // steady_timer per operation, none no deadline, and floor what a deadline consists of at the least:
 // a reading of the clock and a place in a list under a lock. For `rearm`, floor is a steady_timer
 // on a strand.
+#include "../examples/common/command_line.hpp"
+
 #include <asio_wheel.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
-#include <boost/program_options.hpp>
 
 #include <coroutine>
 #include <deque>
-#include <exception>
-#include <iostream>
 #include <map>
 #include <memory>
 #include <string>
@@ -35,7 +34,7 @@ namespace {
 using namespace bench;
 using asio_wheel::wheel_timer;
 using boost::asio::steady_timer;
-namespace po = boost::program_options;
+namespace po = common::po;
 
 struct settings {
   std::string act = "churn", of = "wheel";
@@ -408,36 +407,28 @@ const std::map<std::pair<std::string, std::string>, void (*)(const settings&)> a
 
 int main(int argc, char** argv)
 {
-  settings s;
-  po::options_description options("What an act costs; costs.py counts. Options");
-  const auto add = [&](const char* name, auto& value, const char* text) {
-    options.add_options()(name, po::value(&value)->default_value(value), text);
-  };
-  options.add_options()("help", "this");
-  add("act", s.act, "rearm, churn, deferred, awaiter, burst, deadline, cancel_one or touch");
-  add("of", s.of, "wheel, steady, floor or none");
-  add("times", s.times, "how often");
-  add("timers", s.timers, "that re-arm themselves; waits, for cancel_one");
-  add("shards", s.shards, "of the wheel; 0: as many as processors");
-  try {
-    po::variables_map given;
-    po::store(po::command_line_parser(argc, argv).options(options).positional({}).run(), given);
-    po::notify(given);
-    if (given.contains("help")) {
-      std::cout << options;
-      return 0;
-    }
+  return common::run_program("costs", [&] {
+    settings s;
+    po::options_description options("Options");
+    const auto add = [&](const char* name, auto* value, const char* text) {
+      options.add_options()(name, value, text);
+    };
+    const auto number = [](std::size_t& value, const char* name, std::size_t lowest) {
+      return common::ranged<std::size_t>(value, name, lowest, 1'000'000'000, "N");
+    };
+    add("act", po::value(&s.act)->value_name("NAME")->default_value(s.act),
+        "rearm, churn, deferred, awaiter, burst, deadline, cancel_one or touch");
+    add("of", po::value(&s.of)->value_name("NAME")->default_value(s.of),
+        "wheel, steady, floor or none");
+    add("times", number(s.times, "times", 1), "how often");
+    add("timers", number(s.timers, "timers", 1), "that re-arm themselves; waits, for cancel_one");
+    add("shards", number(s.shards, "shards", 0), "of the wheel; 0: as many as processors");
+    if (!common::parse_command_line(argc, argv, "What an act costs; costs.py counts.\n", options))
+      return EXIT_SUCCESS;
     const auto found = acts.find({s.act, s.of});
-    if (found == acts.end()) throw po::error("there is no act " + s.act + " of " + s.of);
-    // What is negative has become large.
-    constexpr std::size_t most = 1'000'000'000;
-    if (s.times < 1 || s.times > most || s.timers < 1 || s.timers > most)
-      throw po::error("--times and --timers must be within 1 and " + std::to_string(most));
+    if (found == acts.end()) throw po::error(fmt::format("there is no act {} of {}", s.act, s.of));
     const idle_thread second;
     found->second(s);
-    std::_Exit(0);
-  } catch (const std::exception& e) {
-    std::cerr << "costs: " << e.what() << "; see --help\n";
-    std::_Exit(2);
-  }
+    std::_Exit(EXIT_SUCCESS);
+  });
 }

@@ -9,8 +9,7 @@
 //   awaitable_or         the post || a steady_timer, by Asio's awaitable_operators
 //   clock                instead of operations: readings of std::chrono::steady_clock
 // work_deadline.hpp describes the workload. --n is how many operations are under way, --steps how
-// many are measured; --tick-us, --slots, --shards and --clock are the wheel's options.
-#include <asio_wheel.hpp>
+// many are measured.
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -22,9 +21,10 @@
 
 #include <vector>
 
+#include "install_wheel.hpp"
 #include "place_in_list.hpp"
-#include "timers_main.hpp"
 #include "work_deadline.hpp"
+#include "workloads.hpp"
 
 namespace {
 
@@ -82,16 +82,6 @@ private:
 
   Work& work_;
 };
-
-void install_wheel(asio::io_context& context, const options& o)
-{
-  asio_wheel::wheel_options w;
-  w.tick = std::chrono::microseconds{o.tick_us};
-  if (o.slots) w.slots = o.slots;
-  w.shards = o.shards;
-  if (o.clock == "coarse") w.clock = asio_wheel::clock_source::coarse;
-  asio_wheel::make_wheel(context, w);
-}
 
 template <class Work>
 struct none : callback_operations<none<Work>, Work> {

@@ -31,9 +31,11 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 
-#include "timers_main.hpp"
+#include "install_wheel.hpp"
+#include "workloads.hpp"
 
 namespace {
 
@@ -170,7 +172,9 @@ public:
     : connections_(o.n),
       acceptor_(context_, {asio::ip::address_v4::loopback(), 0}),
       requests_(context_, o)
-  {}
+  {
+    if constexpr (std::is_same_v<Stream, asio_wheel::tcp_stream>) install_wheel(context_, o);
+  }
 
   metrics run()
   {

@@ -153,7 +153,8 @@ def measure(line):
             problem = "took more than ten minutes"
             break
         if done.returncode == 0:
-            return json.loads(done.stdout)["metrics"]
+            metrics = json.loads(done.stdout)["metrics"]
+            return {name: float(f"{value:.6g}") for name, value in metrics.items()}
         problem = done.stderr.strip().splitlines()[0] if done.stderr.strip() else f"exit code {done.returncode}"
     print(f"\n{' '.join(line)}\n  {problem}", file=sys.stderr)
     return None

@@ -23,7 +23,6 @@
 //   answered
 //                at once: seconds of CPU time, pings, and CPU ns per ping
 //   aligned_day  the same, all pinged in the same ticks
-#include <asio_wheel.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <boost/version.hpp>
@@ -34,12 +33,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <type_traits>
 #include <vector>
 
-#include "timers_main.hpp"
+#include "install_wheel.hpp"
+#include "workloads.hpp"
 
 namespace {
 
@@ -92,7 +93,11 @@ private:
 template <class Key, class Scheduler>
 class tasks {
 public:
-  explicit tasks(const options& o) : options_{o}, random_{o.seed} {}
+  explicit tasks(const options& o) : options_{o}, random_{o.seed}
+  {
+    install_wheel(context_, o);
+    scheduler_.emplace(context_);
+  }
 
   metrics put()
   {
@@ -104,7 +109,7 @@ public:
       const std::size_t m = std::min(piece, options_.n - i);
       for (std::size_t k = 0; k < m; ++k) keys[k] = key_of<Key>(i++);
       const auto cpu = thread_cpu();
-      for (std::size_t k = 0; k < m; ++k) scheduler_.run_after(keys[k], delay(), [] {});
+      for (std::size_t k = 0; k < m; ++k) scheduler_->run_after(keys[k], delay(), [] {});
       spent += thread_cpu() - cpu;
     }
     const double ns = ns_per(spent, options_.n);
@@ -113,14 +118,14 @@ public:
 
   metrics reschedule()
   {
-    return step([this](const Key& key) { scheduler_.reschedule(key, delay()); });
+    return step([this](const Key& key) { scheduler_->reschedule(key, delay()); });
   }
 
   metrics cancel_put()
   {
     return step([this](const Key& key) {
-      scheduler_.cancel(key);
-      scheduler_.run_after(key, delay(), [] {});
+      scheduler_->cancel(key);
+      scheduler_->run_after(key, delay(), [] {});
     });
   }
 
@@ -130,7 +135,7 @@ private:
   void fill()
   {
     for (std::size_t i = 0; i < options_.n; ++i)
-      scheduler_.run_after(key_of<Key>(i), delay(), [] {});
+      scheduler_->run_after(key_of<Key>(i), delay(), [] {});
   }
 
   // Makes the keys of a batch before it reads the clock.
@@ -157,7 +162,7 @@ private:
   const idle_thread second_;
   random_numbers random_;
   asio::io_context context_{1};
-  Scheduler scheduler_{context_};
+  std::optional<Scheduler> scheduler_;
 };
 
 class watchdogs {
@@ -247,7 +252,7 @@ private:
   const options options_;
   const idle_thread second_;
   asio::io_context context_{1};
-  asio_wheel::wheel_timer_service& wheel_{asio_wheel::make_wheel(context_)};
+  asio_wheel::wheel_timer_service& wheel_{install_wheel(context_, options_)};
   std::vector<asio_wheel::wheel_watchdog> dogs_;
   std::size_t idle_ = 0;  ///< of them
   std::size_t expired_ = 0;
@@ -297,7 +302,7 @@ private:
   const options options_;
   const idle_thread second_;
   asio::io_context context_{1};
-  asio_wheel::wheel_timer_service& wheel_{asio_wheel::make_wheel(context_)};
+  asio_wheel::wheel_timer_service& wheel_{install_wheel(context_, options_)};
   std::vector<asio_wheel::heartbeat> beats_;
   std::uint64_t pings_ = 0;
 };

@@ -3,7 +3,7 @@
 // compared with timers_steady and timers_wheel.
 #include <ev.h>
 
-#include "timers_main.hpp"
+#include "workloads.hpp"
 
 namespace {
 

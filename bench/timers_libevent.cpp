@@ -6,7 +6,7 @@
 #include <event2/event.h>
 #include <event2/event_struct.h>
 
-#include "timers_main.hpp"
+#include "workloads.hpp"
 
 namespace {
 

@@ -3,7 +3,7 @@
 // the rules; compared with timers_steady and timers_wheel.
 #include <uv.h>
 
-#include "timers_main.hpp"
+#include "workloads.hpp"
 
 namespace {
 

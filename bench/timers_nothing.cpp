@@ -21,7 +21,7 @@
 
 #include "asio_timers.hpp"
 #include "calendar.hpp"
-#include "timers_main.hpp"
+#include "workloads.hpp"
 
 namespace {
 

@@ -10,7 +10,7 @@
 #include <boost/version.hpp>
 
 #include "asio_timers.hpp"
-#include "timers_main.hpp"
+#include "workloads.hpp"
 
 namespace {
 

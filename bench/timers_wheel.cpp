@@ -7,33 +7,22 @@
 //                     no way to cancel it
 //   wheel_slot        the same, each wait bound to the slot of an asio::cancellation_signal, which
 //                     cancels it
-// --tick-us, --slots, --shards, --reserve and --clock are the wheel's options. work_*.hpp describe
-// the workloads, contender.hpp the rules; compared with timers_steady, timers_libuv,
-// timers_libevent and timers_libev.
-#include <asio_wheel.hpp>
+// work_*.hpp describe the workloads, contender.hpp the rules; compared with timers_steady,
+// timers_libuv, timers_libevent and timers_libev.
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/version.hpp>
 
 #include "asio_timers.hpp"
-#include "timers_main.hpp"
+#include "install_wheel.hpp"
+#include "workloads.hpp"
 
 namespace {
 
 using namespace bench;
 
 struct wheel_service {
-  static asio_wheel::wheel_timer_service& install(asio::io_context& context, const options& o)
-  {
-    asio_wheel::wheel_options w;
-    w.tick = std::chrono::microseconds{o.tick_us};
-    if (o.slots) w.slots = o.slots;
-    w.shards = o.shards;
-    w.reserve = o.reserve;
-    w.clock =
-      o.clock == "coarse" ? asio_wheel::clock_source::coarse : asio_wheel::clock_source::precise;
-    return asio_wheel::make_wheel(context, w);
-  }
+  static void install(asio::io_context& context, const options& o) { install_wheel(context, o); }
 };
 
 template <class Work, bool Slots>
@@ -41,7 +30,7 @@ class service_waits : public asio_loop {
 public:
   service_waits(const options& o, Work& work)
     : work_{work},
-      wheel_{wheel_service::install(context(), o)},
+      wheel_{install_wheel(context(), o)},
       signals_(Slots ? o.n : 0),
       next_(Slots ? o.n : 0)
   {}

@@ -27,7 +27,7 @@
 #include <boost/version.hpp>
 
 #include "structures.hpp"
-#include "timers_main.hpp"
+#include "workloads.hpp"
 
 namespace {
 
