@@ -16,9 +16,9 @@ service_run::service_run(const service_settings& s)
   : settings_(s),
     context_(std::in_place),
     other_context_(std::in_place),
-    wheel_(make_wheel(*context_, s.options)),
-    time_(std::in_place, wheel_)
+    wheel_(asio::make_service<wheel_timer_service>(*context_, executor_of_wheel(), s.options))
 {
+  start_time();
   // From here on, now is the beginning of a tick.
   wheel_.async_wait(1ns, [](error_code) {});
   time_->advance_to_next();
@@ -37,8 +37,36 @@ service_run::service_run(const service_settings& s)
   }
   for (auto& op : operations_) op = std::make_shared<limited_run>();
   for (auto& signal : signals_) signal.emplace();
-  tell("ticks of {}, {} slots, {} shards, at most {} pending", s.options.tick.count(),
-       s.options.slots, s.options.shards, s.options.max_pending);
+  tell("ticks of {}, {} slots, {} shards, at most {} pending{}", s.options.tick.count(),
+       s.options.slots, s.options.shards, s.options.max_pending,
+       s.has_own_executor ? ", an executor of its own" : "");
+}
+
+asio::any_io_executor service_run::executor_of_wheel()
+{
+  const asio::any_io_executor native = context_->get_executor();
+  if (settings_.has_own_executor) return own_executor(native, has_memory_);
+  return native;
+}
+
+/// Mostly it has. An operation's result is lost without.
+bool service_run::executor_has_memory()
+{
+  const bool running = std::ranges::any_of(
+    operations_, [](const auto& op) { return op && op->at != limited_run::stage::over; });
+  return running || ++asked_for_memory_ % 3 != 0;
+}
+
+void service_run::start_time()
+{
+  if (!settings_.has_own_executor) {
+    time_.emplace(wheel_);
+    return;
+  }
+  time_.emplace(wheel_, [this] {
+    if (context_->stopped()) context_->restart();
+    context_->poll();
+  });
 }
 
 std::string service_run::play_all(script_view words)

@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +23,7 @@
 #include <utility>
 
 #include "model/limited_run.hpp"
+#include "model/own_executor.hpp"
 #include "model/pending_waits.hpp"
 #include "model/script.hpp"
 #include "support/other_thread.hpp"
@@ -47,6 +49,7 @@ struct service_settings {
     timers_go_first = o.take(1) == 0;
     clock_goes_first = o.take(1) == 0;
     operations_outlive = static_cast<int>(o.take(2));
+    has_own_executor = o.take(2) == 0;
   }
 
   wheel_options options;
@@ -55,6 +58,7 @@ struct service_settings {
   bool timers_go_first;
   bool clock_goes_first;
   int operations_outlive;  ///< how many of the two contexts
+  bool has_own_executor;   ///< the context's is own_executor
 };
 
 /// Thrown by a handler when a script demands it.
@@ -247,7 +251,13 @@ private:
     if (fault_.empty()) fault_ = fault;
   }
 
+  [[nodiscard]] asio::any_io_executor executor_of_wheel();
+  [[nodiscard]] bool executor_has_memory();
+  void start_time();
+
   const service_settings settings_;
+  const std::function<bool()> has_memory_ = [this] { return executor_has_memory(); };
+  unsigned asked_for_memory_ = 0;
   std::optional<asio::io_context> context_;
   std::optional<asio::io_context> other_context_;  ///< runs the foreign handlers
   wheel_timer_service& wheel_;

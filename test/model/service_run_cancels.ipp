@@ -85,7 +85,7 @@ void service_run::make_anew(operands& o)
   const time_point expiry = with_expiry ? deadline(o) : time_point{};
   expect_cancelled(o, waits_of(t), [&] {
     if (with_expiry)
-      t.object.emplace(*context_, expiry);
+      t.object.emplace(executor_of_wheel(), expiry);
     else
       t.object.emplace(wheel_);
   });

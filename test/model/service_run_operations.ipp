@@ -57,6 +57,8 @@ void service_run::start_operation(operands& o, script_view& rest)
     if (op->signal >= 0) cancels = signals_[static_cast<std::size_t>(op->signal)]->slot();
     const auto handler = asio::bind_cancellation_slot(cancels, result_recorder{this, op});
     if (executor > 1) return run(handler);
+    if (!op->foreign && settings_.has_own_executor)
+      return run(asio::bind_executor(executor_of_wheel(), handler));
     asio::io_context& context = op->foreign ? *other_context_ : *context_;
     run(asio::bind_executor(context.get_executor(), handler));
   });

@@ -100,14 +100,14 @@ void service_run::perform_at_present(operands& o)
   if (time_)
     time_.reset();
   else
-    time_.emplace(wheel_);
+    start_time();
 }
 
 /// Returns to the script's own time.
 void service_run::come_back(std::uint64_t tick)
 {
   tell("come back to tick {}", tick);
-  if (!time_) time_.emplace(wheel_);
+  if (!time_) start_time();
   settle();
   waits_->clock_came_back();
   const time_point there = waits_->line().begin_of(tick);
