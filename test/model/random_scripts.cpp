@@ -40,3 +40,12 @@ BOOST_AUTO_TEST_CASE(does_what_three_deadlines_do)
 }
 
 BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(tasks_model)
+
+BOOST_AUTO_TEST_CASE(does_what_a_list_of_next_times_does)
+{
+  expect_no_fault(model::play_on_tasks, model::steps_to_take(1'000'000) / 10);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -88,5 +88,6 @@ void tell(fmt::format_string<Args...> what, Args&&... args)
 [[nodiscard]] std::string play_on_wheel(script_view words);
 [[nodiscard]] std::string play_on_service(script_view words);
 [[nodiscard]] std::string play_on_stream(script_view words);
+[[nodiscard]] std::string play_on_tasks(script_view words);
 
 }  // namespace model

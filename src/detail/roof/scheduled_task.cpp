@@ -45,8 +45,9 @@ bool scheduled_task::move(duration delay, time_point to) noexcept
   turn_.store(to, std::memory_order_relaxed);
   ahead_.store(delay > duration::zero(), std::memory_order_relaxed);
   moved_ = true;
-  // A wait that is put off finds that out when its time comes.
-  if (!running_ && to < before) hasten();
+  // A wait that is put off finds that out when its time comes. Its tick may be ahead when its turn
+  // has passed.
+  if (!running_ && (to < before || !was_ahead())) hasten();
   return true;
 }
 

@@ -59,6 +59,16 @@ BOOST_AUTO_TEST_CASE(moves_a_run_both_ways)
   BOOST_TEST(c.ran_at({1s, 20s}));
 }
 
+// Its turn has passed already, but not the tick to which that is rounded up.
+BOOST_AUTO_TEST_CASE(to_the_present_needs_no_further_tick)
+{
+  scheduler_in_virtual_time c;
+  c.tasks.run_after("task", 1500us, c.recorder());
+  c.time.advance(1750us);
+  BOOST_TEST(c.tasks.reschedule("task", 0ns));
+  BOOST_TEST(c.ran_at({1750us}));
+}
+
 BOOST_AUTO_TEST_CASE(leaves_one_wait_however_often_it_is_done)
 {
   scheduler_in_virtual_time c;
