@@ -24,6 +24,7 @@
 #include "support/heap.hpp"
 #include "support/ledger.hpp"
 #include "support/outcome.hpp"
+#include "support/own_executor.hpp"
 #include "support/run.hpp"
 #include "support/virtual_wheel.hpp"
 
@@ -166,28 +167,6 @@ bool run_with_limited_heap(std::size_t calls, std::size_t refusals)
   return refused;
 }
 
-/// A context's executor that can be told to have no memory for functions.
-struct forgetful_executor {
-  asio::io_context* context;
-  const bool* has_memory;
-
-  template <class Function>
-  void execute(Function&& f) const
-  {
-    if (!*has_memory) throw std::bad_alloc();
-    asio::post(*context, std::forward<Function>(f));
-  }
-  [[nodiscard]] asio::execution_context& query(asio::execution::context_t) const noexcept
-  {
-    return *context;
-  }
-  [[nodiscard]] forgetful_executor require(asio::execution::blocking_t::never_t) const noexcept
-  {
-    return *this;
-  }
-  bool operator==(const forgetful_executor&) const = default;
-};
-
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(refused_allocation)
@@ -242,7 +221,8 @@ BOOST_AUTO_TEST_CASE(by_its_executor_to_a_deadline_makes_it_late)
   virtual_time time(s.wheel);
   s.make();
   bool has_memory = true;
-  s.start(asio::bind_executor(forgetful_executor{&s.context, &has_memory}, counted<>(s)));
+  const std::function<bool()> ask = [&] { return has_memory; };
+  s.start(asio::bind_executor(support::own_executor(s.context.get_executor(), ask), counted<>(s)));
   s.context.poll();
   has_memory = false;
   BOOST_CHECK_THROW(time.advance(a_while * 2), std::bad_alloc);

@@ -23,10 +23,10 @@
 #include <utility>
 
 #include "model/limited_run.hpp"
-#include "model/own_executor.hpp"
 #include "model/pending_waits.hpp"
 #include "model/script.hpp"
 #include "support/other_thread.hpp"
+#include "support/own_executor.hpp"
 
 namespace model {
 
@@ -58,7 +58,7 @@ struct service_settings {
   bool timers_go_first;
   bool clock_goes_first;
   int operations_outlive;  ///< how many of the two contexts
-  bool has_own_executor;   ///< the context's is own_executor
+  bool has_own_executor;   ///< the context's is support::own_executor
 };
 
 /// Thrown by a handler when a script demands it.

@@ -9,7 +9,7 @@
 #include <new>
 #include <utility>
 
-namespace model {
+namespace support {
 
 /// To the wheel, one of another library: it makes its own memory for a function, or has none.
 class own_executor {
@@ -66,4 +66,4 @@ private:
   const std::function<bool()>* has_memory_;
 };
 
-}  // namespace model
+}  // namespace support
