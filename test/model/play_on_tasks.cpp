@@ -6,6 +6,7 @@
 #include <asio_wheel/keyed_scheduler.hpp>
 #include <asio_wheel/wheel_interval.hpp>
 #include <boost/asio/multiple_exceptions.hpp>
+#include <boost/system/system_error.hpp>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -35,6 +36,7 @@ wheel_options options_for(operands o)
   options.tick = std::array<duration, 4>{1ms, 100us, 3ms, 20ms}[o.take(2)];
   options.slots = std::array<std::size_t, 2>{8, 64}[o.take(1)];
   options.shards = 1 + o.take(1);
+  if (o.take(2) == 0) options.max_pending = 1 + o.take(3);
   return options;
 }
 
@@ -43,7 +45,8 @@ struct thrown_by_script {};
 
 class tasks_run : support::wheel_in_virtual_time {
 public:
-  explicit tasks_run(operands settings) : wheel_in_virtual_time(options_for(settings))
+  /// The settings are apart, so that one of them does not decide another.
+  tasks_run(operands of_wheel, operands settings) : wheel_in_virtual_time(options_for(of_wheel))
   {
     scheduler_.emplace(wheel);
     for (beat& b : beats_) make(b, settings);
@@ -80,6 +83,7 @@ private:
     bool running = false;       ///< and will run again
     bool moved = false;         ///< while it was running
     bool is_cancelled = false;  ///< by cancel_all(): it goes when handlers run
+    bool is_refused = false;    ///< so is its wait: it goes when handlers run
     std::uint64_t does = 0;     ///< what its function does
   };
 
@@ -99,6 +103,7 @@ private:
     int began = 0;  ///< of the interval: how many ticks had been taken
     bool is_cancelled = false;
     bool may_be_late_to_cancel = false;
+    bool is_refused = false;
     std::uint64_t does = 0;
   };
 
@@ -190,13 +195,14 @@ private:
     t->turn = wheel.now() + delay;
     t->set = wheel.now();
     t->does = o.take(24);
+    t->is_refused = is_full();
     return t;
   }
 
   void scheduled(int key, const std::shared_ptr<task>& t, bool taken)
   {
     std::shared_ptr<task>& there = task_of(key);
-    if (there && there->is_cancelled && inside_ && taken) there = nullptr;
+    if (may_be_gone(there) && taken) there = nullptr;
     expect(taken == !there, "whether a key was free");
     if (taken) there = t;
   }
@@ -208,6 +214,7 @@ private:
     tell("{{ task {} runs at {}", t->number, elapsed().count());
     expect(there == t, "a function that had been cancelled ran");
     expect(!t->is_cancelled, "a function ran after cancel_all()");
+    expect(!t->is_refused, "a function ran whose wait had been refused");
     expect(!t->running, "a function ran twice at a time");
     expect_due(t->turn, t->set, t->set, "a function");
     if (t->times != many) --t->times;
@@ -233,6 +240,7 @@ private:
     t.turn = next_turn(t);
     if (!t.moved) t.set = wheel.now();
     t.running = false;
+    t.is_refused = is_full();
   }
 
   /// While a function that repeats runs, the turn after it.
@@ -248,7 +256,8 @@ private:
     const std::shared_ptr<task>& there = task_of(key);
     const bool moved = scheduler_->reschedule(key, delay);
     tell("reschedule {} to {}: {}", key, delay.count(), moved);
-    expect(moved == (there && !there->is_cancelled), "whether a task was moved");
+    if (!there || !there->is_refused)
+      expect(moved == (there && !there->is_cancelled), "whether a task was moved");
     if (!moved || !there) return;
     there->turn = wheel.now() + delay;
     there->set = wheel.now();
@@ -261,9 +270,15 @@ private:
     std::shared_ptr<task>& there = task_of(key);
     const bool cancelled = scheduler_->cancel(key);
     tell("cancel {}: {}", key, cancelled);
-    if (!(there && there->is_cancelled && inside_))
+    if (!may_be_gone(there))
       expect(cancelled == (there != nullptr), "whether a task was cancelled");
     there = nullptr;
+  }
+
+  /// Handlers are running, and that of a wait that was ended may have.
+  [[nodiscard]] bool may_be_gone(const std::shared_ptr<task>& t) const
+  {
+    return inside_ && t && (t->is_cancelled || t->is_refused);
   }
 
   void clear()
@@ -295,7 +310,7 @@ private:
       tell("{{ operation {} at {}: {}, {}", op->number, elapsed().count(), ec.message(),
            event == heartbeat_event::send_ping ? "ping" : "lost");
       if (ec)
-        expect(ec == asio::error::operation_aborted && op->is_cancelled, "an error of a heartbeat");
+        expect(is_expected(*op, ec), "an error of a heartbeat");
       else
         happened(*op, event);
       over(op);
@@ -304,7 +319,7 @@ private:
 
   void happened(const operation& op, heartbeat_event event)
   {
-    expect(!op.is_cancelled, "an event that had been cancelled");
+    expect(!op.is_cancelled && !op.is_refused, "an event that had been cancelled or refused");
     beat& b = *op.of;
     expect_due(deadline_of(b), op.started, op.started, "an event");
     b.reported = wheel.now();
@@ -384,7 +399,7 @@ private:
       tell("{{ operation {} at {}: {}, tick {}", op->number, elapsed().count(), ec.message(),
            (tick - start).count());
       if (ec)
-        expect(ec == asio::error::operation_aborted && op->is_cancelled, "an error of an interval");
+        expect(is_expected(*op, ec), "an error of an interval");
       else
         took(*op, tick);
       over(op);
@@ -394,6 +409,7 @@ private:
   void took(const operation& op, time_point tick)
   {
     expect(!op.is_cancelled || op.may_be_late_to_cancel, "a tick that had been cancelled");
+    expect(!op.is_refused, "a tick whose wait had been refused");
     if (op.began < shared_until_ && tick == last_tick_) return;
     expect(tick == next_, "which tick it was");
     expect_due(next_, set_, op.started, "a tick");
@@ -438,6 +454,7 @@ private:
     op->of = of;
     op->started = wheel.now();
     op->does = o.take(24);
+    op->is_refused = is_full();
     operations_.push_back(op);
     return op;
   }
@@ -451,11 +468,19 @@ private:
     perform_inside(op->does);
   }
 
+  /// The waits of the interval are filed anew when its rhythm changes.
+  [[nodiscard]] bool is_expected(const operation& op, error_code ec) const
+  {
+    if (ec == asio::error::operation_aborted) return op.is_cancelled;
+    return ec == wheel_errc::too_many_pending && (op.is_refused || !op.of) &&
+           options().max_pending != 0;
+  }
+
   std::size_t cancelled_of(const beat* b)
   {
     std::size_t n = 0;
     for (const auto& op : operations_) {
-      if (op->of != b || op->is_cancelled) continue;
+      if (op->of != b || op->is_cancelled || op->is_refused) continue;
       op->is_cancelled = true;
       ++n;
     }
@@ -502,9 +527,9 @@ private:
       context.poll();
     });
     for (auto& t : tasks_)
-      if (t && t->is_cancelled) t = nullptr;
+      if (t && (t->is_cancelled || t->is_refused)) t = nullptr;
     for (const auto& op : operations_)
-      expect(!op->is_cancelled, "a cancelled operation did not end");
+      expect(!op->is_cancelled && !op->is_refused, "a cancelled operation did not end");
   }
 
   void advance(operands& o)
@@ -524,6 +549,8 @@ private:
       try {
         return f();
       } catch (thrown_by_script) {
+      } catch (const boost::system::system_error& e) {
+        expect(e.code() == wheel_errc::too_many_pending, "what a task has thrown");
       } catch (const asio::multiple_exceptions&) {
       }
     }
@@ -591,6 +618,11 @@ private:
     return options().tick / 4 * (static_cast<int>(o.take(6)) - 3);
   }
 
+  [[nodiscard]] bool is_full() const
+  {
+    return options().max_pending != 0 && wheel.pending() >= options().max_pending;
+  }
+
   void expect(bool as_it_should_be, const std::string& what)
   {
     if (!as_it_should_be && fault_.empty()) fault_ = what;
@@ -624,8 +656,8 @@ private:
 
 std::string play_on_tasks(script_view words)
 {
-  const operands settings = take_first(words);
-  return tasks_run(settings).play(words);
+  const operands of_wheel = take_first(words);
+  return tasks_run(of_wheel, take_first(words)).play(words);
 }
 
 }  // namespace model

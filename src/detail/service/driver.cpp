@@ -72,8 +72,7 @@ void driver::request() noexcept
     }
   }
   try {
-    asio::post(*strand_, asio::bind_allocator(task_allocator(&inner_.memory),
-                                              [this] { turn({}, disarmed); }));
+    asio::post(*strand_, [this] { turn({}, disarmed); });
   } catch (...) {
     // The executor takes nothing any more, and so the strand runs nothing any more.
   }
