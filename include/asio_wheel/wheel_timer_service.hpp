@@ -34,8 +34,8 @@ namespace detail {
 /// One `steady_timer` on a strand drives all the waits of the context, and their handlers are
 /// dispatched from functions posted to the context's executor, in batches: there is no thread of
 /// its own. (In a context that is neither an io_context nor a thread_pool, Asio waits for its
-/// steady_timer in a thread.) Make it with make_wheel() or use_wheel(); it is destroyed with its
-/// context.
+/// steady_timer in a thread, and where its executor has no memory for a function the wheel asks it
+/// again until it has.) Make it with make_wheel() or use_wheel(); it is destroyed with its context.
 ///
 /// Thread safety: every member may be called from any thread at any time. No handler is called
 /// from inside any of them.

@@ -83,7 +83,7 @@ private:
     bool running = false;       ///< and will run again
     bool moved = false;         ///< while it was running
     bool is_cancelled = false;  ///< by cancel_all(): it goes when handlers run
-    bool is_refused = false;    ///< so is its wait: it goes when handlers run
+    bool is_refused = false;    ///< its wait was: it goes when handlers run
     std::uint64_t does = 0;     ///< what its function does
   };
 
