@@ -6,6 +6,7 @@
 #include <asio_wheel/detail/service/driven.hpp>
 
 #include <atomic>
+#include <concepts>
 #include <cstddef>
 #include <memory_resource>
 #include <new>
@@ -60,6 +61,8 @@ public:
 
   const bool counts_timers;  ///< a timer's wait is work of the context
 
+  /// If the executor is one that makes its own memory for a function, and has none, waits for it;
+  /// throws instead if the function cannot be copied, and so cannot be tried again.
   template <class Function>
   void post(Function f) const
   {
@@ -67,23 +70,10 @@ public:
       asio::post(*io, std::move(f));
     else if (const auto* pool = std::get_if<pool_executor>(&typed_))
       asio::post(*pool, std::move(f));
+    else if constexpr (std::copy_constructible<Function>)
+      while (!try_post(f)) std::this_thread::yield();
     else
-      asio::require(std::get<0>(typed_), asio::execution::blocking.never).execute(std::move(f));
-  }
-
-  /// For what must not get lost: waits for memory, if the executor is one that makes its own for a
-  /// function, and has none.
-  template <class Function>
-  void post_surely(Function f) const
-  {
-    if (typed_.index() != 0) return post(std::move(f));
-    for (;;) {
-      try {
-        return post(f);
-      } catch (const std::bad_alloc&) {
-        std::this_thread::yield();
-      }
-    }
+      post_to_any(std::move(f));
   }
 
   /// Whether the context runs the calling thread. False if the executor cannot say.
@@ -104,6 +94,23 @@ private:
   using io_executor = asio::io_context::executor_type;
   using pool_executor = asio::thread_pool::executor_type;
   using variant = std::variant<asio::any_io_executor, io_executor, pool_executor>;
+
+  template <class Function>
+  void post_to_any(Function f) const
+  {
+    asio::require(std::get<0>(typed_), asio::execution::blocking.never).execute(std::move(f));
+  }
+
+  template <class Function>
+  [[nodiscard]] bool try_post(const Function& f) const
+  {
+    try {
+      post_to_any(f);
+      return true;
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+  }
 
   explicit native_executor(variant ex) : counts_timers(ex.index() != 0), typed_(std::move(ex)) {}
 
@@ -146,11 +153,11 @@ public:
   {
     const native_executor& native = resources_->native;
     if (Posts || !native.counts_timers) {
-      native.post_surely(asio::bind_allocator(
-        query(asio::execution::allocator), [f = std::move(f), &whom = resources_->whom]() mutable {
-          f();
-          whom.follow_pass();
-        }));
+      native.post(asio::bind_allocator(query(asio::execution::allocator),
+                                       [f = std::move(f), &whom = resources_->whom]() mutable {
+                                         f();
+                                         whom.follow_pass();
+                                       }));
     } else {
       f();
       resources_->whom.follow_pass();
@@ -222,7 +229,7 @@ public:
   {
     const std::shared_lock inside(gate_, std::try_to_lock);
     try {
-      if (inside) native.post_surely(asio::bind_allocator(task_allocator(&memory_), std::move(f)));
+      if (inside) native.post(asio::bind_allocator(task_allocator(&memory_), std::move(f)));
       return true;
     } catch (...) {
       return false;
