@@ -576,7 +576,7 @@ private:
     for (int key = 0; key < static_cast<int>(tasks_.size()); ++key) {
       const std::shared_ptr<task>& t = task_of(key);
       live += t != nullptr;
-      if (scheduler_->contains(key) != (t != nullptr)) expect(false, "contains()");
+      expect(scheduler_->contains(key) == (t != nullptr), "contains()");
       const auto expiry = scheduler_->expiry(key);
       expect(expiry == (t ? std::optional(next_turn(*t)) : std::nullopt), "expiry()");
     }

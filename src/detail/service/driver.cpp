@@ -3,7 +3,9 @@
 #include <asio_wheel/detail/service/driver.hpp>
 
 #include <mutex>
+#include <new>
 #include <shared_mutex>
+#include <thread>
 
 namespace asio_wheel::detail {
 
@@ -71,10 +73,14 @@ void driver::request() noexcept
       return;
     }
   }
-  try {
-    asio::post(*strand_, [this] { turn({}, disarmed); });
-  } catch (...) {
-    // The executor takes nothing any more, and so the strand runs nothing any more.
+  for (;;) {
+    try {
+      return asio::post(*strand_, [this] { turn({}, disarmed); });
+    } catch (const std::bad_alloc&) {
+      std::this_thread::yield();  // others count on this request
+    } catch (...) {
+      return;  // the executor takes nothing any more, and so the strand runs nothing any more
+    }
   }
 }
 
