@@ -55,9 +55,14 @@ sort -n -c "$work/fences" || fail "two had the lock at the same time"
 [[ $(uniq "$work/fences" | wc -l) == 9 ]] || fail "not every owner wrote"
 
 say "one that is suspended finds out that it lost the lock"
-contend sleeper --hold 60000 --rounds 1
+# Suspended in the pause after its first write: one that is under way could only be refused.
+contend sleeper --hold 60000 --rounds 1 --pause 1000
 sleeper=$started
 wait_for 'has the lock, fence 10' sleeper 5000 >/dev/null
+for ((tries = 0; tries < 100; ++tries)); do
+  [[ $(ask lindex lock:work -1) == 10 ]] && break
+  sleep 0.01
+done
 kill -STOP "$sleeper"
 contend next --hold 100 --rounds 1
 next=$started
@@ -66,7 +71,7 @@ kill -CONT "$sleeper"
 status=0
 wait "$sleeper" || status=$?
 ((status == 1)) || fail "a lost lock ends with status $status"
-grep -q ' 0 refused; lost the lock 1 times' "$work/sleeper.log" ||
+grep -q ': 1 writes; 0 refused; lost the lock 1 times' "$work/sleeper.log" ||
   fail "wrote after it lost the lock"
 [[ $(ask lindex lock:work -1) == 11 ]] || fail "the last write is not the last owner's"
 

@@ -20,7 +20,6 @@
 
 namespace {
 
-using namespace std::chrono_literals;
 namespace asio = boost::asio;
 namespace po = boost::program_options;
 using boost::system::error_code;
@@ -33,6 +32,7 @@ struct settings {
   std::string name = "asio_wheel:lock";
   int lease = 3000;  // ms
   int hold = 1000;   // ms
+  int pause = 10;    // ms
   int retry = 50;    // ms
   int rounds = 3;
 };
@@ -113,7 +113,7 @@ private:
     const auto end = redis::clock::now() + milliseconds(settings_.hold);
     while (lock_.is_held() && !is_stopping_ && redis::clock::now() < end) {
       if (!co_await write(fence)) co_return;
-      co_await sleep(10ms);
+      co_await sleep(milliseconds(settings_.pause));
     }
   }
 
@@ -194,6 +194,7 @@ bool read_settings(int argc, char** argv, settings& s)
   add("lease", ranged(s.lease, "lease", 30, 3'600'000, "ms"),
       "how long the lock outlives its holder; renewed every third of it");
   add("hold", ranged(s.hold, "hold", 0, 86'400'000, "ms"), "how long to work with the lock");
+  add("pause", ranged(s.pause, "pause", 1, 60'000, "ms"), "between two writes of that work");
   add("retry", ranged(s.retry, "retry", 1, 60'000, "ms"), "how often to try for the lock");
   add("rounds", ranged(s.rounds, "rounds", 1, 1'000'000, "n"), "how often to work");
   return common::parse_command_line(argc, argv, intro, options);
