@@ -8,8 +8,6 @@
 namespace model {
 
 using namespace asio_wheel;
-using time_point = wheel_timer_service::time_point;
-using duration = wheel_timer_service::duration;
 
 std::uint64_t time_line::floor(time_point t) const
 {

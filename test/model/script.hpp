@@ -84,6 +84,9 @@ void tell(fmt::format_string<Args...> what, Args&&... args)
   if (aloud()) fmt::print(stderr, "{}\n", fmt::format(what, std::forward<Args>(args)...));
 }
 
+/// Thrown by a function or a handler when a script demands it.
+struct thrown_by_script {};
+
 /// All players.
 [[nodiscard]] std::string play_on_wheel(script_view words);
 [[nodiscard]] std::string play_on_service(script_view words);

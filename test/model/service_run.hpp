@@ -32,8 +32,6 @@ namespace model {
 
 namespace asio = boost::asio;
 using namespace asio_wheel;
-using time_point = wheel_timer_service::time_point;
-using duration = wheel_timer_service::duration;
 using namespace std::chrono_literals;
 
 /// What the first word of a script means.
@@ -60,9 +58,6 @@ struct service_settings {
   int operations_outlive;  ///< how many of the two contexts
   bool has_own_executor;   ///< the context's is support::own_executor
 };
-
-/// Thrown by a handler when a script demands it.
-struct thrown_by_script {};
 
 class service_run {
 public:
