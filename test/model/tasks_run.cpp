@@ -203,7 +203,8 @@ void tasks_run::compare()
 
 /// Whether what was set at `set` to come at `deadline`, and was waited for since `started`, comes
 /// now, and should.
-void tasks_run::expect_due(time_point deadline, time_point set, time_point started, const char* what)
+void tasks_run::expect_due(time_point deadline, time_point set, time_point started,
+                           const char* what)
 {
   const time_point due = deadline <= set ? set : ceil(deadline);
   if (wheel.now() < deadline) report(fmt::format("{} is early", what));

@@ -23,8 +23,8 @@ void tasks_run::run_every(operands& o)
   t->period = period;
   t->times = 1 + o.take(3);
   if (t->times > many) t->times = many;
-  const bool taken =
-    scheduler_->run_every(key, period, task_function{this, key, t, life_}, t->times == many ? forever : t->times);
+  const bool taken = scheduler_->run_every(key, period, task_function{this, key, t, life_},
+                                           t->times == many ? forever : t->times);
   tell("run {} every {}, {} times: task {}, {}", key, period.count(), t->times, t->number, taken);
   scheduled(key, t, taken);
 }
@@ -111,8 +111,7 @@ void tasks_run::cancel_task(operands& o)
   std::shared_ptr<task>& there = task_of(key);
   const bool cancelled = scheduler_->cancel(key);
   tell("cancel {}: {}", key, cancelled);
-  if (!may_be_gone(there))
-    expect(cancelled == (there != nullptr), "whether a task was cancelled");
+  if (!may_be_gone(there)) expect(cancelled == (there != nullptr), "whether a task was cancelled");
   there = nullptr;
 }
 
