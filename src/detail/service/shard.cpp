@@ -2,10 +2,12 @@
 #include <asio_wheel/detail/service/shard.hpp>
 
 #include <asio_wheel/detail/ground/memory.hpp>
+#include <asio_wheel/detail/service/op_memory.hpp>
 #include <asio_wheel/detail/service/page_supply.hpp>
 #include <asio_wheel/detail/service/probe.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <mutex>
 #include <span>
 #include <utility>
@@ -26,7 +28,7 @@ bool put_off_cancels::empty() const noexcept
 bool put_off_cancels::is_time(bool at_home) const noexcept
 {
   constexpr std::size_t enough = 16;
-  return size_ >= enough && (at_home || size_ == ops_.size());
+  return size_ >= enough && (at_home || size_ == most);
 }
 
 void put_off_cancels::add(timer_wait_op& op) noexcept
@@ -169,13 +171,13 @@ std::size_t shard::cancel(timer_wait_list& waits, bool at_home) noexcept
 
 void shard::carry_out_cancels() noexcept
 {
-  constexpr std::size_t ahead = 4;
   const std::span<timer_wait_op*> ops = put_off_.take();
-  for (std::size_t i = 0; i < ops.size(); ++i) {
-    if (i + ahead < ops.size()) prefetch(ops[i + ahead]);
-    ops[i]->next = nullptr;  // unlisted by its timer, which may be gone
-    cut_link(*ops[i]);
-    end_as_cancelled(*ops[i]);
+  for (timer_wait_op*& op : ops) {
+    prefetch((&op)[put_off_cancels::ahead]);
+    if (op->large_) prefetch(reinterpret_cast<const std::byte*>(op) + op_line);
+    op->next = nullptr;  // unlisted by its timer, which may be gone
+    cut_link(*op);
+    end_as_cancelled(*op);
   }
 }
 
@@ -285,8 +287,11 @@ wait_op* shard::pop_due(time_point now, wait_outcome& outcome, tick& renewed) no
 {
   settle();
   for (const wheel_entry* e : wheel_.fresh_due()) {
-    if (!e || !static_cast<const wait_op&>(*e).of_timer_) continue;
-    // The memory that begin() needs, next to the wait itself.
+    if (!e) continue;
+    const auto& op = static_cast<const wait_op&>(*e);
+    // The memory that the call and begin() need, next to the line of the wait that is at hand.
+    if (op.large_) prefetch(reinterpret_cast<const std::byte*>(e) + op_line);
+    if (!op.of_timer_) continue;
     const auto& of_timer = static_cast<const timer_wait_op&>(*e);
     prefetch(of_timer.next);
     prefetch(of_timer.prev);

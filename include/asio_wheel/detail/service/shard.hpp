@@ -42,12 +42,16 @@ public:
   /// Requires that there is room.
   void add(timer_wait_op& op) noexcept;
 
-  /// Forgets them, and returns them in order. They stay where they are until the next add().
+  /// Forgets them, and returns them in order. They stay where they are until the next add(). As
+  /// many as `ahead` pointers behind them can be read, too, for a prefetch: old ones, or null.
   [[nodiscard]] std::span<timer_wait_op*> take() noexcept;
+  static constexpr std::size_t ahead = 4;
 
 private:
+  static constexpr std::size_t most = 64;
+
   std::uint8_t size_ = 0;
-  std::array<timer_wait_op*, 64> ops_;
+  std::array<timer_wait_op*, most + ahead> ops_{};
 };
 
 /// Orders waits that are due by their tick, and within it by their start, as far as any thread can

@@ -88,7 +88,7 @@ class wait_handler final : public std::conditional_t<has_slot<Handler>, linked<O
 public:
   /// For launch().
   wait_handler(Handler& handler, const Executor& ex)
-    : base(&wait_handler::do_end, {.foreign = is_foreign}),
+    : base(&wait_handler::do_end, {.foreign = is_foreign, .large = sizeof(wait_handler) > op_line}),
       handler_(std::move(handler)),
       work_(ex)
   {}

@@ -132,6 +132,7 @@ protected:
     bool lazy = false;     ///< it is a lazy_wait_op
     bool foreign = false;  ///< its handler has an executor other than the wheel's
     bool shared = false;   ///< it is a deadline_wait, and its operation owns the memory
+    bool large = false;    ///< its handler goes on in a second cache line
   };
 
   wait_op(end_fn f, parts has) noexcept
@@ -140,6 +141,7 @@ protected:
       lazy_(has.lazy),
       foreign_(has.foreign),
       shared_(has.shared),
+      large_(has.large),
       holders_(has.shared)  // the function that initiates the operation
   {}
   ~wait_op() = default;
@@ -157,19 +159,20 @@ private:
   std::uint64_t lazy_ : 1;
   std::uint64_t foreign_ : 1;
   std::uint64_t shared_ : 1;
+  std::uint64_t large_ : 1;
 
 protected:
   /// Gives up a hold. Whether it was the last.
   [[nodiscard]] bool let_go() noexcept
   {
-    holders_ = (std::uint64_t{holders_} - 1) & 63;
+    holders_ = (std::uint64_t{holders_} - 1) & 31;
     return holders_ == 0;
   }
 
   std::uint64_t linked_ : 1 = 0;  ///< it is linked, and tied to a slot
 
   // Of a deadline_wait.
-  std::uint64_t holders_ : 6;         ///< threads that use it outside of the lock
+  std::uint64_t holders_ : 5;         ///< who uses it outside of the lock
   std::uint64_t sending_ : 1 = 0;     ///< one of them is about to send it
   std::uint64_t keeps_core_ : 1 = 0;  ///< a count of the core is its own
 
@@ -198,7 +201,7 @@ public:
 
 protected:
   timer_wait_op(end_fn f, parts has) noexcept
-    : wait_op(f, {.timer = true, .lazy = has.lazy, .foreign = has.foreign}),
+    : wait_op(f, {.timer = true, .lazy = has.lazy, .foreign = has.foreign, .large = has.large}),
       list_link{}
   {}
 
@@ -244,7 +247,7 @@ public:
 
 protected:
   lazy_wait_op(end_fn f, parts has) noexcept
-    : timer_wait_op(f, {.lazy = true, .foreign = has.foreign})
+    : timer_wait_op(f, {.lazy = true, .foreign = has.foreign, .large = has.large})
   {}
 
 private:
