@@ -63,6 +63,7 @@ for ((tries = 0; tries < 100; ++tries)); do
   [[ $(ask lindex lock:work -1) == 10 ]] && break
   sleep 0.01
 done
+((tries < 100)) || fail "it does not write"
 kill -STOP "$sleeper"
 contend next --hold 100 --rounds 1
 next=$started

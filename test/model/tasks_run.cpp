@@ -242,6 +242,7 @@ bool tasks_run::is_full() const
 
 }  // namespace model
 
+// In one unit with this file, which has what their handlers are compiled with.
 #include "model/tasks_run_by_key.ipp"
 #include "model/tasks_run_heartbeats.ipp"
 #include "model/tasks_run_interval.ipp"

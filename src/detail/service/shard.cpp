@@ -290,9 +290,9 @@ wait_op* shard::pop_due(time_point now, wait_outcome& outcome, tick& renewed) no
     if (!e) continue;
     const auto& op = static_cast<const wait_op&>(*e);
     // The memory that the call and begin() need, next to the line of the wait that is at hand.
-    if (op.large_) prefetch(reinterpret_cast<const std::byte*>(e) + op_line);
+    if (op.large_) prefetch(reinterpret_cast<const std::byte*>(&op) + op_line);
     if (!op.of_timer_) continue;
-    const auto& of_timer = static_cast<const timer_wait_op&>(*e);
+    const auto& of_timer = static_cast<const timer_wait_op&>(op);
     prefetch(of_timer.next);
     prefetch(of_timer.prev);
   }

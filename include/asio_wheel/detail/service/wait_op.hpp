@@ -172,7 +172,7 @@ protected:
   std::uint64_t linked_ : 1 = 0;  ///< it is linked, and tied to a slot
 
   // Of a deadline_wait.
-  std::uint64_t holders_ : 5;         ///< who uses it outside of the lock
+  std::uint64_t holders_ : 5;         ///< initiation, deadline, emissions: outside of the lock
   std::uint64_t sending_ : 1 = 0;     ///< one of them is about to send it
   std::uint64_t keeps_core_ : 1 = 0;  ///< a count of the core is its own
 
