@@ -54,23 +54,24 @@ bool deadline_wait::start(tick when) noexcept
 {
   home& h = *home_;
   wheel_core& c = h.core;
+  bool filed = false;
   {
     section s(h);
     if (has_ended()) return !end_first();
-    static_cast<void>(let_go());
     if (when == never || h.is_closed()) {
       c.keep_for(*this);
-      return true;
+    } else {
+      try {
+        filed = c.file(s, *this, when);
+      } catch (...) {
+        // The operation is under way, and without a deadline it might never end.
+        s.unfinished().reject(*this);
+      }
     }
-    try {
-      if (!c.file(s, *this, when)) return true;
-    } catch (...) {
-      // The operation is under way, and without a deadline it might never end.
-      s.unfinished().reject(*this);
-      return true;
-    }
+    // Now that the word has been written as a whole: to read it so behind this would take longer.
+    static_cast<void>(let_go());
   }
-  c.wake_at(when);
+  if (filed) c.wake_at(when);
   return true;
 }
 
@@ -80,7 +81,7 @@ deadline_wait::departure deadline_wait::leave(operation_end how) noexcept
   h.lock();
   bool is_last = true;
   if (state_ == wait_state::filed && holders_ == 0) [[likely]] {
-    if (h.drop_deadline(*this)) h.core.count_ended(1);
+    if (h.drop_filed(*this)) h.core.count_ended(1);
     shard::cut_link(*this);
   } else {
     is_last = leave_unfiled(how);

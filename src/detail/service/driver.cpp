@@ -13,7 +13,7 @@ driver::driver(const native_executor& native, asio::execution_context& context,
                const wheel_clock& clock, driven& whom)
   : clock_(clock),
     driven_(whom),
-    inner_{native, context, whom},
+    inner_{native, context, whom, strand_memory_},
     strand_(std::make_unique<strand>(inner_executor<>(inner_))),
     timer_(std::make_unique<timer>(*strand_))
 {}

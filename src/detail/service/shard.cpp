@@ -138,10 +138,13 @@ tick shard::hasten(timer_wait_op& op, tick when) noexcept
 std::size_t shard::cancel(wait_op& op) noexcept
 {
   settle();
-  cut_ties(op);
-  if (is_all_cancelled(op)) return 0;
+  if (is_all_cancelled(op)) {
+    cut_ties(op);
+    return 0;
+  }
   ++cancelled_;
   end_as_cancelled(op);
+  cut_ties(op);
   return 1;
 }
 
@@ -406,14 +409,18 @@ bool shard::drop(wait_op& op) noexcept
   return was_pending;
 }
 
+bool shard::drop_filed(wait_op& op) noexcept
+{
+  if (!erase(op)) return end_uncalled(op, met_);
+  op.state_ = wait_state::none;
+  ++met_;
+  return true;
+}
+
 bool shard::drop_deadline(wait_op& op) noexcept
 {
   switch (op.state_) {
-    case wait_state::filed:
-      if (!erase(op)) break;
-      op.state_ = wait_state::none;
-      ++met_;
-      return true;
+    case wait_state::filed: return drop_filed(op);
     case wait_state::guarded:  // which nobody has counted
       wait_list::erase(op);
       op.state_ = wait_state::none;

@@ -65,9 +65,9 @@ timing_wheel::timing_wheel(wheel_geometry g, page_source& pages)
     overdue_slot_(levels_ << slot_bits_),
     overflow_slot_(overdue_slot_ + 1),
     never_slot_(overdue_slot_ + 2),
-    pool_(pages),
+    least_piece_(g.piece),
     lead_(slot_bits_ > fan_bits_ ? std::min(longest_lead, std::uint64_t{1} << fan_bits_) : 0),
-    least_piece_(g.piece)
+    pool_(pages)
 {
   occupied_.resize(std::size_t{levels_} * words_per_level_);
   horizon_[levels_ + 1] = no_tick;
@@ -106,8 +106,11 @@ tick timing_wheel::insert(wheel_entry& e, tick when)
   } else {
     e.at_.due = when;
     const std::uint32_t slot = slot_for(when);
-    if (file(e, slot) && (slots_[slot].peak > least_piece_ || slot == overflow_slot_))
-      return wake_of(e);
+    if (file(e, slot) && (slots_[slot].peak > least_piece_ || slot == overflow_slot_)) {
+      const tick wake = first_wake(slot, when);
+      if (slot == vacant_) vacant_wake_ = wake;
+      return wake;
+    }
   }
   return when;
 }
@@ -157,9 +160,7 @@ tick timing_wheel::close_chunk(chunk& c, const wheel_entry& last) noexcept
   if (c.slot != vacant_) {
     close_vacant();
     vacant_ = c.slot;
-    vacant_wake_ = wake_of(last);
-  } else if (slot.peak > least_piece_) {
-    vacant_wake_ = wake_of(last);
+    vacant_wake_ = first_wake(c.slot, last.at_.due);
   }
   c.used = 0;
   return vacant_wake_;
@@ -199,9 +200,15 @@ void timing_wheel::mark_empty(std::uint32_t slot) noexcept
 tick timing_wheel::wake_of(const wheel_entry& e) const noexcept
 {
   const std::uint32_t slot = chunk::of(e.at_.cell)->slot;
+  return slot == vacant_ ? vacant_wake_ : first_wake(slot, e.at_.due);
+}
+
+/// wake_of() an entry of that slot with the tick `due`.
+tick timing_wheel::first_wake(std::uint32_t slot, tick due) const noexcept
+{
   if (slot < overdue_slot_) {
     const unsigned level = slot >> slot_bits_;
-    const tick first = span_begin(e.at_.due, level * fan_bits_);
+    const tick first = span_begin(due, level * fan_bits_);
     return slots_[slot].peak > least_piece_ ? turn_of(level, first) : first;
   }
   if (slot == overdue_slot_) return now_;

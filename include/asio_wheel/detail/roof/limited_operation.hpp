@@ -7,6 +7,7 @@
 #include <asio_wheel/detail/service/embedded_signal.hpp>
 #include <asio_wheel/detail/service/wait_handler.hpp>
 
+#include <cstdint>
 #include <memory>
 #include <type_traits>
 #include <utility>
@@ -314,39 +315,46 @@ class deadline_handler {
 public:
   using cancellation_slot_type = embedded_slot;
 
-  explicit deadline_handler(Operation& op) noexcept : op_(&op) {}
+  explicit deadline_handler(Operation& op) noexcept : op_(reinterpret_cast<std::uintptr_t>(&op)) {}
   /// One that was moved from is asked for its allocator all the same, when an initiation fails. So
   /// it still points to the state, which the initiating function keeps until then.
-  deadline_handler(deadline_handler&& other) noexcept
-    : op_(other.op_),
-      is_owner_(std::exchange(other.is_owner_, false))
-  {}
+  deadline_handler(deadline_handler&& other) noexcept : op_(other.op_) { other.op_ |= moved_from; }
   deadline_handler& operator=(deadline_handler&&) = delete;
   ~deadline_handler()
   {
-    if (is_owner_) op_->abandon();
+    if (is_owner()) op().abandon();
   }
 
   [[nodiscard]] cancellation_slot_type get_cancellation_slot() const noexcept
   {
-    return cancellation_slot_type(op_->signal());
+    return cancellation_slot_type(op().signal());
   }
 
   [[nodiscard]] const typename Operation::handler_type& inner() const noexcept
   {
-    return op_->handler_;
+    return op().handler_;
   }
 
   template <class... Args>
   void operator()(Args&&... args)
   {
-    is_owner_ = false;
-    op_->complete(std::forward<Args>(args)...);
+    Operation& state = op();
+    op_ |= moved_from;
+    state.complete(std::forward<Args>(args)...);
   }
 
 private:
-  Operation* op_;
-  bool is_owner_ = true;
+  static constexpr std::uintptr_t moved_from = 1;
+
+  [[nodiscard]] bool is_owner() const noexcept { return (op_ & moved_from) == 0; }
+  [[nodiscard]] Operation& op() const noexcept
+  {
+    return *reinterpret_cast<Operation*>(op_ & ~moved_from);
+  }
+
+  /// The state's address. In its lowest bit, because Asio moves a handler up to five times: with a
+  /// flag of its own each move takes two instructions more.
+  std::uintptr_t op_;
 };
 
 }  // namespace asio_wheel::detail

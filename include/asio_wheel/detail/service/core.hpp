@@ -200,14 +200,9 @@ private:
   std::atomic<std::size_t> pending_{0};  ///< kept only if there is a limit to it
   std::atomic<tick> passed_{};           ///< the latest that the wheels were advanced to
   std::atomic<std::uint64_t> cancel_alls_{0};
+  std::atomic<bool> is_pressure_set_{false};  ///< if not, passes need not look who follows it
 
   spin_lock advance_mutex_;  ///< keeps clock and wheels in step; taken before the shards' locks
-
-  mutable spin_lock due_mutex_;  ///< guards the following; taken before the shards' locks
-  due_shards due_{shards};
-  delivery due_delivery_;
-  std::uint64_t burst_ = 0;          ///< waits taken since nothing was due
-  std::uint64_t largest_burst_ = 0;  ///< of all bursts
 
   std::atomic<int> delivering_{0};          ///< threads that deliver what is due
   std::atomic<std::uint64_t> found_in_{0};  ///< bits of the shards that `due_` is to be told of
@@ -216,9 +211,13 @@ private:
   /// begun.
   std::atomic<time_point> found_due_{none_found};
 
-  pressure pressure_{clock};
-  std::atomic<bool> is_pressure_set_{false};  ///< if not, passes need not look who follows it
+  mutable spin_lock due_mutex_;      ///< guards the following; taken before the shards' locks
+  std::uint64_t burst_ = 0;          ///< waits taken since nothing was due
+  std::uint64_t largest_burst_ = 0;  ///< of all bursts
+  due_shards due_{shards};
+  delivery due_delivery_;
 
+  pressure pressure_{clock};
   gate posting_;  ///< of post()
 
   std::mutex survey_mutex_;  ///< one survey at a time; taken before all others

@@ -65,6 +65,9 @@ private:
   [[gnu::noinline, gnu::cold]] void hold_work(bool waits) noexcept;
   void arm(tick when);
 
+  task_memory strand_memory_;
+  task_memory timer_memory_;
+
   const wheel_clock& clock_;
   driven& driven_;
   inner_resources inner_;
@@ -73,10 +76,7 @@ private:
 
   spin_lock timer_mutex_;
   std::unique_ptr<timer> timer_;
-  task_memory timer_memory_;
   tick armed_ = disarmed;  ///< what the timer waits for
-
-  asio::any_io_executor work_;  ///< while it waits, if the context does not count that
 
   /// What the driver wakes up for, for those who start and end waits. While it looks for that, it
   /// is `disarmed`: a wait that it does not see any more asks for a wake-up of its own. From a
@@ -87,6 +87,8 @@ private:
   /// Read without it by a wait that completes cancelled.
   std::atomic<bool> requested_{false};
   std::atomic<std::uint64_t> wakeups_{0};
+
+  asio::any_io_executor work_;  ///< while the timer waits, if the context does not count that
 };
 
 }  // namespace asio_wheel::detail

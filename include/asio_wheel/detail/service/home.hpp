@@ -90,12 +90,12 @@ private:
   /// of none.
   const std::ptrdiff_t mask_;
 
-  std::array<std::atomic<home*>, max_shards> of_number_{};
   std::atomic<bool> has_strays_{false};
 
   spin_lock making_;  ///< guards the following; taken after no other lock
-  std::atomic<home*> latest_{nullptr};
   bool closed_ = false;
+  std::atomic<home*> latest_{nullptr};
+  std::array<std::atomic<home*>, max_shards> of_number_{};
 };
 
 /// The shards in which waits are due, first the one whose first wait comes before those of all
@@ -137,9 +137,9 @@ private:
   }
 
   const homes& homes_;
-  std::array<source, max_shards> heap_;
   std::size_t size_ = 0;
   std::uint64_t is_here_ = 0;  ///< a bit for each shard
+  std::array<source, max_shards> heap_;
 };
 
 }  // namespace asio_wheel::detail

@@ -43,8 +43,8 @@ class task_memory final : public std::pmr::memory_resource {
   }
 
   struct block {
-    alignas(std::max_align_t) std::byte bytes[256];
     std::atomic<bool> taken{false};
+    alignas(std::max_align_t) std::byte bytes[256];
   };
   block blocks_[6];
 };
@@ -131,7 +131,7 @@ struct inner_resources {
   const native_executor& native;
   asio::execution_context& context;
   driven& whom;  ///< whose passes the strand makes
-  task_memory memory = {};
+  task_memory& memory;
 };
 
 /// The inner executor of the strand, as Asio calls it.

@@ -185,8 +185,10 @@ public:
   /// Makes a wait unreachable that is out of the wheel and will not be called.
   bool drop(wait_op& op) noexcept;
 
-  /// The operation of a deadline has ended: takes the deadline out, wherever it is.
+  /// The operation of a deadline has ended: takes the deadline out, wherever it is, or of one that
+  /// is known to be filed.
   bool drop_deadline(wait_op& op) noexcept;
+  bool drop_filed(wait_op& op) noexcept;
 
   /// Cut the tie to the handler's slot, from here and from there.
   ASIO_WHEEL_EXPORT static void cut_link(wait_op& op) noexcept;
@@ -290,18 +292,18 @@ private:
   std::atomic<tick> next_{no_tick};
   static constexpr tick unknown{};
 
-  put_off_cancels put_off_;
   wait_list ended_;  ///< out of the wheel, and not to expire
-  timing_wheel wheel_;
+  put_off_cancels put_off_;
+  alignas(64) timing_wheel wheel_;
 
   // What is written once in a while.
-  alignas(64) const wheel_clock& clock_;
-  std::uint64_t expired_ = 0;
-  std::uint64_t met_ = 0;  ///< deadlines whose operation ended before them
+  alignas(64) log2_histogram lateness_;
+  std::uint8_t surveys_ = 0;  ///< number of the latest
   std::uint64_t rejected_ = 0;
   std::uint64_t destroyed_ = 0;  ///< while pending
-  std::uint8_t surveys_ = 0;     ///< number of the latest
-  log2_histogram lateness_;
+  std::uint64_t met_ = 0;        ///< deadlines whose operation ended before them
+  std::uint64_t expired_ = 0;
+  const wheel_clock& clock_;
 };
 
 }  // namespace asio_wheel::detail

@@ -229,6 +229,7 @@ private:
   [[nodiscard]] std::uint32_t slot_for(tick when) const noexcept;
   [[nodiscard]] tick first_span(unsigned level, tick start) const noexcept;
   [[nodiscard]] tick turn_of(unsigned level, tick first) const noexcept;
+  [[nodiscard]] tick first_wake(std::uint32_t slot, tick due) const noexcept;
   [[nodiscard]] bool is_ahead(tick due, std::uint32_t slot, std::uint32_t named) const noexcept;
 
   [[nodiscard]] bool file(wheel_entry& e, std::uint32_t slot) noexcept;
@@ -270,19 +271,19 @@ private:
   std::uint32_t overflow_slot_;
   std::uint32_t never_slot_;
 
+  std::uint32_t vacant_ = no_slot;  ///< the slot that was emptied last; it may be in use again
+  unsigned least_piece_;
+  tick vacant_wake_{};  ///< wake_of() its entries
+  std::uint64_t lead_;  ///< of level 1; level k has k times as much
+
+  outlet due_;
+  outlet drained_;
   chunk_pool pool_;
 
   /// [k]: levels below k hold the ticks before it. One more, that no tick reaches, ends a search.
   std::array<tick, max_levels + 2> horizon_{};
   std::array<std::uint32_t, max_levels> occupied_slots_{};  ///< how many, by level
-
-  outlet due_;
-  outlet drained_;
-  std::uint32_t vacant_ = no_slot;  ///< the slot that was emptied last; it may be in use again
-  tick vacant_wake_{};              ///< what erase() returned for it
   std::uint64_t cascaded_ = 0;
-  std::uint64_t lead_;  ///< of level 1; level k has k times as much
-  unsigned least_piece_;
 };
 
 }  // namespace asio_wheel::detail
