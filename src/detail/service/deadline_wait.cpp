@@ -68,7 +68,7 @@ bool deadline_wait::start(tick when) noexcept
         s.unfinished().reject(*this);
       }
     }
-    // Now that the word has been written as a whole: to read it so behind this would take longer.
+    // Last: this writes a part of the word that filing reads as a whole, and would wait for.
     static_cast<void>(let_go());
   }
   if (filed) c.wake_at(when);

@@ -352,8 +352,8 @@ private:
     return *reinterpret_cast<Operation*>(op_ & ~moved_from);
   }
 
-  /// The state's address. In its lowest bit, because Asio moves a handler up to five times: with a
-  /// flag of its own each move takes two instructions more.
+  /// The state's address, and in the lowest bit whether this was moved from. With a flag of its
+  /// own, each of Asio's moves, of which there are up to five, takes two instructions more.
   std::uintptr_t op_;
 };
 

@@ -185,9 +185,10 @@ public:
   /// Makes a wait unreachable that is out of the wheel and will not be called.
   bool drop(wait_op& op) noexcept;
 
-  /// The operation of a deadline has ended: takes the deadline out, wherever it is, or of one that
-  /// is known to be filed.
+  /// The operation of a deadline has ended: takes the deadline out, wherever it is.
   bool drop_deadline(wait_op& op) noexcept;
+
+  /// The same if the deadline is known to be filed.
   bool drop_filed(wait_op& op) noexcept;
 
   /// Cut the tie to the handler's slot, from here and from there.
