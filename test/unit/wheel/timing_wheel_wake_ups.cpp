@@ -98,6 +98,20 @@ BOOST_AUTO_TEST_CASE(vacant_slot_that_became_large_names_its_turn)
   BOOST_TEST((wheel.erase(entries[0]) == tick{80}));
 }
 
+BOOST_AUTO_TEST_CASE(vacant_slot_that_became_large_unasked_names_its_turn)
+{
+  timing_wheel wheel(roomy, pages);
+  std::vector<wheel_entry> entries(2 * chunk::capacity);
+  wheel.insert(entries[0], tick{100});
+  BOOST_TEST((wheel.erase(entries[0]) == tick{96}));
+  wheel.insert(entries[0], tick{101});
+  BOOST_TEST((wheel.wake_of(entries[0]) == tick{96}));
+  for (std::size_t i = 1; i < entries.size(); ++i) wheel.insert(entries[i], tick{100});
+  BOOST_TEST((wheel.wake_of(entries[0]) == tick{80}));
+  for (std::size_t i = 1; i < entries.size(); ++i) wheel.erase(entries[i]);
+  BOOST_TEST((wheel.erase(entries[0]) == tick{80}));
+}
+
 BOOST_AUTO_TEST_CASE(vacant_slot_is_nothing_to_wake_up_for)
 {
   timing_wheel wheel(two_levels, pages);
