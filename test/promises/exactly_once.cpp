@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <array>
 #include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
 #include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <deque>
@@ -187,6 +189,30 @@ BOOST_AUTO_TEST_CASE(the_one_wait_of_a_timer_can_be_cancelled_until_its_handler_
     timers[i]->async_wait(waits[i].recorder());
   }
   support::run_to_end(c.context);
+  BOOST_TEST(counted == 2U);
+  for (const auto& wait : waits) BOOST_TEST(wait.aborted());
+}
+
+// The same on the way to another executor than the wheel's.
+BOOST_AUTO_TEST_CASE(the_one_wait_of_a_timer_can_be_cancelled_on_its_way_to_an_executor)
+{
+  context_with_wheel c;
+  asio::io_context other;
+  const auto there = other.get_executor();
+  std::array<outcome, 3> waits;
+  std::array<std::optional<wheel_timer>, 3> timers;
+  const auto deadline = c.wheel.now() + 2ms;
+  std::size_t counted = 0;
+  c.wheel.async_wait(deadline, asio::bind_executor(there, [&](error_code) {
+                       counted = timers[0]->cancel() + timers[1]->expires_after(1h);
+                       timers[2].reset();
+                     }));
+  for (std::size_t i = 0; i < timers.size(); ++i) {
+    timers[i].emplace(c.wheel, deadline);
+    timers[i]->async_wait(asio::bind_executor(there, waits[i].recorder()));
+  }
+  support::run_to_end(c.context);  // they are sent
+  support::run_to_end(other);
   BOOST_TEST(counted == 2U);
   for (const auto& wait : waits) BOOST_TEST(wait.aborted());
 }
