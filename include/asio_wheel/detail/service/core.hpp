@@ -197,6 +197,8 @@ private:
   [[nodiscard]] tick take_ended(next_wait& next, home& h, bool first) noexcept;
   void destroy_later(wait_op& op, wait_list& all) noexcept;
 
+  // What a wake-up touches stands together, as far as locks allow, and what is large behind it: a
+  // lone timer finds the caches cold (bench/LOG.md).
   std::atomic<std::size_t> pending_{0};  ///< kept only if there is a limit to it
   std::atomic<tick> passed_{};           ///< the latest that the wheels were advanced to
   std::atomic<std::uint64_t> cancel_alls_{0};

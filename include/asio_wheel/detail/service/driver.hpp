@@ -65,6 +65,7 @@ private:
   [[gnu::noinline, gnu::cold]] void hold_work(bool waits) noexcept;
   void arm(tick when);
 
+  // First, so that they outlive what is in them, and the rest stands together.
   task_memory strand_memory_;
   task_memory timer_memory_;
 

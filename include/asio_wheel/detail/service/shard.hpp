@@ -297,7 +297,7 @@ private:
   put_off_cancels put_off_;
   alignas(64) timing_wheel wheel_;
 
-  // What is written once in a while.
+  // What starts and cancels of timers leave alone. What an expiry writes is next to home's members.
   alignas(64) log2_histogram lateness_;
   std::uint8_t surveys_ = 0;  ///< number of the latest
   std::uint64_t rejected_ = 0;
