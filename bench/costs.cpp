@@ -4,6 +4,7 @@
 //   churn     1,000 waits are pending; one is cancelled and started again, 64 times a turn
 //   deferred  the same where coroutines wait, by asio::deferred
 //   awaiter   the same where coroutines wait that are not Asio's, by an awaiter of a few lines
+//   overdue   a timer's wait for a time that has passed, again and again, while another one waits
 //   burst     6,400 waits are due when the loop next looks: their expiry, without their start
 //   deadline  an operation completes by one post, under a deadline that never comes
 //   cancel_one  --timers waits are on one timer; the oldest is cancelled and another started
@@ -100,6 +101,31 @@ private:
   }
 
   std::deque<Timer> timers_;
+};
+
+template <class Timer>
+class overdue : run_of_acts {
+public:
+  explicit overdue(const settings& s) : run_of_acts{s}
+  {
+    make_wheel();
+    other_.async_wait([](const error_code&) {});
+    start();
+    run_measured(context_);
+  }
+
+private:
+  void start()
+  {
+    timer_.expires_at(steady_clock::now() - milliseconds{2});
+    timer_.async_wait([this](const error_code&) {
+      if (is_last()) return context_.stop();
+      start();
+    });
+  }
+
+  Timer timer_{context_};
+  Timer other_{context_, seconds{60}};
 };
 
 /// `Step` does one step with the timer that its number names.
@@ -385,6 +411,8 @@ const std::map<std::pair<std::string, std::string>, void (*)(const settings&)> a
   {{"rearm", "wheel"}, run<rearm<wheel_timer>>},
   {{"rearm", "steady"}, run<rearm<steady_timer>>},
   {{"rearm", "floor"}, run<rearm<strand_timer>>},
+  {{"overdue", "wheel"}, run<overdue<wheel_timer>>},
+  {{"overdue", "steady"}, run<overdue<steady_timer>>},
   {{"churn", "wheel"}, run<churn<wheel_timer>>},
   {{"churn", "steady"}, run<churn<steady_timer>>},
   {{"deferred", "wheel"}, run<deferred<wheel_timer>>},
@@ -417,7 +445,7 @@ int main(int argc, char** argv)
       return common::ranged<std::size_t>(value, name, lowest, 1'000'000'000, "N");
     };
     add("act", po::value(&s.act)->value_name("NAME")->default_value(s.act),
-        "rearm, churn, deferred, awaiter, burst, deadline, cancel_one or touch");
+        "rearm, overdue, churn, deferred, awaiter, burst, deadline, cancel_one or touch");
     add("of", po::value(&s.of)->value_name("NAME")->default_value(s.of),
         "wheel, steady, floor or none");
     add("times", number(s.times, "times", 1), "how often");

@@ -20,7 +20,7 @@ std::uint64_t time_line::tick_for(time_point deadline, time_point now) const
   const std::uint64_t down = floor(deadline);
   const bool exact = deadline <= base_ || (deadline - base_) % tick_ == duration::zero();
   const std::uint64_t up = exact ? down : down + 1;
-  if (deadline <= now) return std::min(up, floor(now));
+  if (deadline <= now) return floor(now);
   return up > floor(time_point::max()) ? never : up;
 }
 

@@ -70,7 +70,7 @@ private:
   struct timer {
     std::optional<wheel_timer> object;
     time_point expiry;
-    std::optional<std::uint64_t> tick = 0;  ///< none: the expiry had passed when it was set
+    std::optional<std::uint64_t> tick;  ///< none: the expiry had passed when it was set
   };
 
   struct watchdog {

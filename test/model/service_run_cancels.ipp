@@ -74,7 +74,7 @@ void service_run::take_over(timer& to, timer& from)
   let_go_of_waits(to);
   for (wait* w : waits_of(from)) w->timer = number_of(to);
   to.expiry = std::exchange(from.expiry, {});
-  to.tick = std::exchange(from.tick, 0);
+  to.tick = std::exchange(from.tick, std::nullopt);
 }
 
 void service_run::make_anew(operands& o)
@@ -91,7 +91,7 @@ void service_run::make_anew(operands& o)
   });
   let_go_of_waits(t);
   t.expiry = expiry;
-  t.tick = with_expiry ? tick_ahead(expiry) : 0;
+  t.tick = with_expiry ? tick_ahead(expiry) : std::nullopt;
 }
 
 void service_run::emit(operands& o)

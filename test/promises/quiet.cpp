@@ -1,7 +1,9 @@
 // Promise 8, quiet: no needless wake-up, and nothing is kept of a cancelled wait.
 #include <boost/asio/bind_allocator.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
+#include <functional>
 #include <memory>
 
 #include "support/heap.hpp"
@@ -48,6 +50,29 @@ BOOST_AUTO_TEST_CASE(nothing_wakes_a_loop_without_waits)
   const auto work = asio::make_work_guard(c.context);
   BOOST_TEST(handlers_run(c, 20ms) == 0U);
   BOOST_TEST(wakeups(c) == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(what_has_passed_needs_no_wake_up)
+{
+  context_with_wheel c;
+  outcome far;
+  c.wheel.async_wait(1h, far.recorder());
+  wheel_timer timer(c.context);
+  int left = 100;
+  const std::function<void()> start = [&] {
+    if (left % 2 != 0)
+      timer.expires_at(c.wheel.now() - 2ms);
+    else
+      timer.expires_after(0ms);
+    timer.async_wait([&](boost::system::error_code) {
+      if (--left != 0) start();
+    });
+  };
+  asio::post(c.context, start);
+  while (left != 0 && c.context.run_one_for(20s) != 0) continue;
+  BOOST_TEST(left == 0);
+  BOOST_TEST(wakeups(c) == 0U);
+  BOOST_TEST(far.pending());
 }
 
 BOOST_AUTO_TEST_CASE(nothing_wakes_a_loop_whose_waits_were_cancelled)

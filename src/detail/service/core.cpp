@@ -156,7 +156,11 @@ bool wheel_core::file(section& s, wait_op& op, tick& when)
   try {
     // A shard that had nothing to do may be behind the others. What has passed is due in the tick
     // of the latest pass everywhere, so that the shards agree on its order.
-    when = s.at.file(op, std::max(when, passed_.load(std::memory_order_relaxed)), s.at);
+    const tick passed = passed_.load(std::memory_order_relaxed);
+    if (when == at_once) [[unlikely]]
+      static_cast<void>(s.at.file(op, std::max(clock.resolve(at_once), passed), s.at));
+    else
+      when = s.at.file(op, std::max(when, passed), s.at);
   } catch (...) {
     count_ended(1);
     throw;

@@ -6,6 +6,7 @@
 #include <new>
 #include <shared_mutex>
 #include <thread>
+#include <utility>
 
 namespace asio_wheel::detail {
 
@@ -21,7 +22,7 @@ driver::driver(const native_executor& native, asio::execution_context& context,
 void driver::close() noexcept
 {
   gate_.close();
-  wake_ = tick{};
+  wake_ = at_once;
   timer_.reset();
   strand_.reset();
   work_ = {};
@@ -29,7 +30,7 @@ void driver::close() noexcept
 
 void driver::wake_at(tick when) noexcept
 {
-  if (when < wake_.load(std::memory_order_seq_cst)) wake_earlier();
+  if (when < wake_.load(std::memory_order_seq_cst)) wake_earlier(when);
 }
 
 void driver::insist() noexcept
@@ -45,28 +46,31 @@ void driver::forget(tick unneeded) noexcept
   if (inside) request();
 }
 
-void driver::wake_earlier() noexcept
+void driver::wake_earlier(tick when) noexcept
 {
   const std::shared_lock inside(gate_, std::try_to_lock);
   if (!inside) return;
   // Outside of the context, to cancel the timer's wait and start another could leave it without
   // work.
   try {
-    if (inner_.native.running_in_this_thread() && set_timer()) return;
+    if (when != at_once && inner_.native.running_in_this_thread() && set_timer()) return;
   } catch (...) {
     // The strand will have more luck.
   }
-  request();
+  request(when == at_once);
 }
 
-/// Makes sure that the strand sets the timer after this. Requires that the gate is open.
-void driver::request() noexcept
+/// Makes sure that the strand sets the timer after this, and makes a pass before that if it has
+/// been asked to. Requires that the gate is open.
+void driver::request(bool pass) noexcept
 {
   {
     const std::lock_guard lock(timer_mutex_);
+    pass_requested_ |= pass;
     if (requested_.exchange(true)) return;
-    wake_ = tick{};  // the turn will see what is there by then: nobody else need ask for one
-    if (armed_ != disarmed && inner_.native.counts_timers) {
+    wake_ = at_once;  // the turn will see what is there by then: nobody else need ask for one
+    // A pass leaves what the timer is set for, most often.
+    if (!pass && armed_ != disarmed && inner_.native.counts_timers) {
       // Its function is work of the context, and a turn. That takes no memory.
       armed_ = disarmed;
       timer_->cancel();
@@ -91,16 +95,18 @@ void driver::turn(const error_code& ec, tick when)
   // Cancelled without a request, the wait was replaced.
   if (ec && !requested_) return;
   const bool fired = !ec && when != disarmed;
+  bool pass = false;
   {
     const std::lock_guard lock(timer_mutex_);
     requested_ = false;
+    pass = fired || std::exchange(pass_requested_, false);
     wake_ = disarmed;  // before the first look at a shard
     // The timer may have been set for something else by now.
     if (fired && armed_ == when) armed_ = disarmed;
   }
   try {
     if (fired) wakeups_.fetch_add(1, std::memory_order_relaxed);
-    if (fired || !set_timer()) {
+    if (pass || !set_timer()) {
       driven_.pass();
       if (!set_timer()) insist();
     }
@@ -120,7 +126,7 @@ bool driver::set_timer()
   if (requested_) return true;
   wake_ = disarmed;
   const tick next = driven_.next_tick();
-  if (next == driven::at_once) return false;
+  if (next == at_once) return false;
   if (next == no_tick) {
     if (armed_ == disarmed) return true;
     armed_ = disarmed;

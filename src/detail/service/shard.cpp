@@ -128,9 +128,11 @@ void shard::refuse(wait_op& op) noexcept
 tick shard::hasten(timer_wait_op& op, tick when) noexcept
 {
   if (op.state_ != wait_state::filed || is_all_cancelled(op)) return no_tick;
-  if (wheel_.is_due(op) || op.due() <= when) return no_tick;
+  const tick due = clock_.resolve(when);
+  if (wheel_.is_due(op) || op.due() <= due) return no_tick;
   erase(op);
-  return insert(op, when);  // what was just erased left room for it
+  const tick wake = insert(op, due);  // what was just erased left room for it
+  return when != at_once ? wake : at_once;
 }
 
 // cancel

@@ -174,8 +174,7 @@ tick wheel_clock::tick_floor(time_point t) const noexcept
 
 tick wheel_clock::tick_for(time_point deadline) const noexcept
 {
-  const tick up = tick_ceil(deadline);
-  return has_passed(deadline) ? std::min(up, tick_floor(now())) : up;
+  return has_passed(deadline) ? at_once : tick_ceil(deadline);
 }
 
 tick wheel_clock::tick_for(duration delay) const noexcept

@@ -90,6 +90,18 @@ BOOST_AUTO_TEST_CASE(does_at_once_what_is_past)
   BOOST_TEST(d.subject.wakeups() == 0U);
 }
 
+BOOST_AUTO_TEST_CASE(does_at_once_what_is_past_without_the_timer)
+{
+  driver_alone d;
+  asio::post(d.context, [&] { d.need_pass_in(1h); });
+  d.context.poll();
+  d.subject.wake_at(at_once);
+  d.subject.wake_at(at_once);  // one pass does for both
+  d.context.poll();
+  BOOST_TEST(d.passes == 1);
+  BOOST_TEST(d.subject.wakeups() == 0U);
+}
+
 // Between filing a wait and asking for a wake-up a thread may lose its processor; and the wait may
 // have ended when it goes on.
 BOOST_AUTO_TEST_CASE(does_not_sleep_for_a_wait_that_has_ended_meanwhile)

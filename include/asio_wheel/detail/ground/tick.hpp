@@ -18,6 +18,9 @@ enum class tick : std::uint64_t {};
   return static_cast<std::uint64_t>(t);
 }
 
+/// In place of the present tick, for those who do not know it.
+inline constexpr tick at_once{};
+
 /// The tick of a wait that never expires.
 inline constexpr tick never{std::numeric_limits<std::uint64_t>::max() - 1};
 

@@ -8,8 +8,6 @@ namespace asio_wheel::detail {
 /// Something that has work to do from time to time, as its driver sees it.
 class driven {
 public:
-  static constexpr tick at_once{};
-
   /// The tick of the next pass, or `at_once`; no_tick if there is no reason for one. From any
   /// thread.
   [[nodiscard]] virtual tick next_tick() noexcept = 0;

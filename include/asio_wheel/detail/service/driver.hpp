@@ -23,7 +23,8 @@ namespace asio_wheel::detail {
 /// Whoever needs an earlier pass sets the timer anew, if the context runs the thread. Otherwise the
 /// strand is asked to, once for all that ask before it does. So it is when the reason for the next
 /// pass goes away. Such a request cancels the timer's wait, which carries it out as it completes,
-/// or is posted to the strand if there is no wait.
+/// or is posted to the strand if there is no wait. One for a pass `at_once` is always posted: to
+/// set the timer for a time that has passed, and then back, would take system calls.
 ///
 /// While the clock is stopped, the timer waits for the end of time, unless something is due at
 /// once: whoever moves the clock takes care of the rest.
@@ -58,8 +59,8 @@ private:
 
   static constexpr tick disarmed = no_tick;
 
-  [[gnu::noinline]] void wake_earlier() noexcept;
-  [[gnu::noinline]] void request() noexcept;
+  [[gnu::noinline]] void wake_earlier(tick when) noexcept;
+  [[gnu::noinline]] void request(bool pass = false) noexcept;
   void turn(const error_code& ec, tick when);
   [[nodiscard]] bool set_timer();
   [[gnu::noinline, gnu::cold]] void hold_work(bool waits) noexcept;
@@ -77,11 +78,12 @@ private:
 
   spin_lock timer_mutex_;
   std::unique_ptr<timer> timer_;
-  tick armed_ = disarmed;  ///< what the timer waits for
+  tick armed_ = disarmed;        ///< what the timer waits for
+  bool pass_requested_ = false;  ///< not only to set it
 
   /// What the driver wakes up for, for those who start and end waits. While it looks for that, it
   /// is `disarmed`: a wait that it does not see any more asks for a wake-up of its own. From a
-  /// request until it looks, it is tick 0: nobody need ask again. Written with the timer's lock.
+  /// request until it looks, it is `at_once`: nobody need ask again. Written with the timer's lock.
   std::atomic<tick> wake_{disarmed};
 
   /// Whether a request has been made that has yet to be carried out. Written with the timer's lock.

@@ -75,13 +75,19 @@ public:
   /// The last tick that is not after `t`.
   [[nodiscard]] tick tick_floor(time_point t) const noexcept;
 
-  /// The tick under which to file a deadline: the first that is not before it. If the deadline has
-  /// passed and that tick has not begun, it is the present tick instead. So the wait is due at
-  /// once, behind everything that was due before.
+  /// The tick under which to file a deadline: the first that is not before it, or `at_once` if the
+  /// deadline has passed.
   [[nodiscard]] ASIO_WHEEL_EXPORT tick tick_for(time_point deadline) const noexcept;
 
   /// The same for the deadline `delay` from now.
   [[nodiscard]] ASIO_WHEEL_EXPORT tick tick_for(duration delay) const noexcept;
+
+  /// `when`, or the present tick in place of `at_once`. A wait that is filed under that is due
+  /// behind everything that was due before.
+  [[nodiscard]] tick resolve(tick when) const noexcept
+  {
+    return when != at_once ? when : tick_floor(now());
+  }
 
   /// When a tick begins; time_point::max() if that is beyond all time points.
   [[nodiscard]] time_point time_of(tick t) const noexcept;
