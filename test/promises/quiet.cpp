@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE(nothing_wakes_a_loop_without_waits)
 
 BOOST_AUTO_TEST_CASE(what_has_passed_needs_no_wake_up)
 {
-  context_with_wheel c;
+  context_with_wheel c(support::with_tick(1us));  // soon beyond tick 0
   outcome far;
   c.wheel.async_wait(1h, far.recorder());
   wheel_timer timer(c.context);
