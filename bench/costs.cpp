@@ -109,7 +109,8 @@ public:
   explicit overdue(const settings& s) : run_of_acts{s}
   {
     make_wheel();
-    other_.async_wait([](const error_code&) {});
+    timers_.emplace_back(context_);
+    timers_.emplace_back(context_, seconds{60}).async_wait([](const error_code&) {});
     start();
     run_measured(context_);
   }
@@ -117,15 +118,14 @@ public:
 private:
   void start()
   {
-    timer_.expires_at(steady_clock::now() - milliseconds{2});
-    timer_.async_wait([this](const error_code&) {
+    timers_[0].expires_at(steady_clock::now() - milliseconds{2});
+    timers_[0].async_wait([this](const error_code&) {
       if (is_last()) return context_.stop();
       start();
     });
   }
 
-  Timer timer_{context_};
-  Timer other_{context_, seconds{60}};
+  std::deque<Timer> timers_;
 };
 
 /// `Step` does one step with the timer that its number names.
