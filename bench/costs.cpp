@@ -1,10 +1,9 @@
 // What one kind of act costs: run_measured() does it --times times, and costs.py lets callgrind
 // count that function. Prints nothing.
-//   rearm     --timers timers expire and start themselves again, after 1 ms each
+//   rearm     --timers timers expire and start themselves again, after --delay ms each; 0: at once
 //   churn     1,000 waits are pending; one is cancelled and started again, 64 times a turn
 //   deferred  the same where coroutines wait, by asio::deferred
 //   awaiter   the same where coroutines wait that are not Asio's, by an awaiter of a few lines
-//   overdue   a timer's wait for a time that has passed, again and again, while another one waits
 //   burst     6,400 waits are due when the loop next looks: their expiry, without their start
 //   deadline  an operation completes by one post, under a deadline that never comes
 //   cancel_one  --timers waits are on one timer; the oldest is cancelled and another started
@@ -39,7 +38,7 @@ namespace po = common::po;
 
 struct settings {
   std::string act = "churn", of = "wheel";
-  std::size_t times = 100'000, timers = 1, shards = 0;
+  std::size_t times = 100'000, timers = 1, delay = 1, shards = 0;
 };
 
 /// Everything that is counted happens in here.
@@ -93,35 +92,10 @@ public:
 private:
   void start(Timer& timer)
   {
-    timer.expires_after(milliseconds{1});
+    timer.expires_after(milliseconds{settings_.delay});
     timer.async_wait([this, &timer](const error_code&) {
       if (is_last()) return context_.stop();
       start(timer);
-    });
-  }
-
-  std::deque<Timer> timers_;
-};
-
-template <class Timer>
-class overdue : run_of_acts {
-public:
-  explicit overdue(const settings& s) : run_of_acts{s}
-  {
-    make_wheel();
-    timers_.emplace_back(context_);
-    timers_.emplace_back(context_, seconds{60}).async_wait([](const error_code&) {});
-    start();
-    run_measured(context_);
-  }
-
-private:
-  void start()
-  {
-    timers_[0].expires_at(steady_clock::now() - milliseconds{2});
-    timers_[0].async_wait([this](const error_code&) {
-      if (is_last()) return context_.stop();
-      start();
     });
   }
 
@@ -411,8 +385,6 @@ const std::map<std::pair<std::string, std::string>, void (*)(const settings&)> a
   {{"rearm", "wheel"}, run<rearm<wheel_timer>>},
   {{"rearm", "steady"}, run<rearm<steady_timer>>},
   {{"rearm", "floor"}, run<rearm<strand_timer>>},
-  {{"overdue", "wheel"}, run<overdue<wheel_timer>>},
-  {{"overdue", "steady"}, run<overdue<steady_timer>>},
   {{"churn", "wheel"}, run<churn<wheel_timer>>},
   {{"churn", "steady"}, run<churn<steady_timer>>},
   {{"deferred", "wheel"}, run<deferred<wheel_timer>>},
@@ -445,11 +417,12 @@ int main(int argc, char** argv)
       return common::ranged<std::size_t>(value, name, lowest, 1'000'000'000, "N");
     };
     add("act", po::value(&s.act)->value_name("NAME")->default_value(s.act),
-        "rearm, overdue, churn, deferred, awaiter, burst, deadline, cancel_one or touch");
+        "rearm, churn, deferred, awaiter, burst, deadline, cancel_one or touch");
     add("of", po::value(&s.of)->value_name("NAME")->default_value(s.of),
         "wheel, steady, floor or none");
     add("times", number(s.times, "times", 1), "how often");
     add("timers", number(s.timers, "timers", 1), "that re-arm themselves; waits, for cancel_one");
+    add("delay", number(s.delay, "delay", 0), "ms, for rearm");
     add("shards", number(s.shards, "shards", 0), "of the wheel; 0: as many as processors");
     if (!common::parse_command_line(argc, argv, "What an act costs; costs.py counts.\n", options))
       return EXIT_SUCCESS;

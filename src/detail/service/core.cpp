@@ -156,16 +156,22 @@ bool wheel_core::file(section& s, wait_op& op, tick& when)
   try {
     // A shard that had nothing to do may be behind the others. What has passed is due in the tick
     // of the latest pass everywhere, so that the shards agree on its order.
-    const tick passed = passed_.load(std::memory_order_relaxed);
     if (when == at_once) [[unlikely]]
-      static_cast<void>(s.at.file(op, std::max(clock.resolve(at_once), passed), s.at));
+      file_overdue(op, s.at);
     else
-      when = s.at.file(op, std::max(when, passed), s.at);
+      when = s.at.file(op, std::max(when, passed_.load(std::memory_order_relaxed)), s.at);
   } catch (...) {
     count_ended(1);
     throw;
   }
   return true;
+}
+
+/// Files a wait for a time that has passed.
+void wheel_core::file_overdue(wait_op& op, home& h)
+{
+  const tick passed = passed_.load(std::memory_order_relaxed);
+  static_cast<void>(h.file(op, std::max(clock.resolve(at_once), passed), h));
 }
 
 void wheel_core::wake_at(tick when) noexcept

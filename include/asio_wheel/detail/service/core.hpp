@@ -181,6 +181,7 @@ private:
   };
 
   [[gnu::flatten]] void start(wait_op& op, tick when);
+  [[gnu::noinline]] void file_overdue(wait_op& op, home& h);
 
   [[nodiscard]] tick next_tick() noexcept override;
   void pass() override;
