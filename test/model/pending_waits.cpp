@@ -75,6 +75,11 @@ std::shared_ptr<wait> pending_waits::start(wait w, std::size_t pending)
   return live_.emplace_back(std::make_shared<wait>(w));
 }
 
+void pending_waits::has_started(wait& w, time_point now) const
+{
+  w.latest = std::max(w.latest, line_.floor(now));
+}
+
 void pending_waits::put_off(const list& waits, time_point deadline)
 {
   for (wait* w : waits) {

@@ -66,7 +66,7 @@ struct wait {
   std::uint64_t tick = 0;
   script_view body{};  ///< what the handler does
 
-  std::uint64_t latest = 0;  ///< `tick`, or the tick of its start if that is later
+  std::uint64_t latest = 0;  ///< `tick`, or the tick in which its start ended if that is later
   time_point due{};          ///< when it expires
   fate how = fate::pending;
   bool completed = false;
@@ -96,6 +96,10 @@ public:
 
   /// Call this before each start. `pending` is what the wheel says then.
   [[nodiscard]] std::shared_ptr<wait> start(wait w, std::size_t pending);
+
+  /// Call this after it, at `now`. If the clock runs, ticks may have passed meanwhile, and a wait
+  /// for a time that has passed is filed under one of them.
+  void has_started(wait& w, time_point now) const;
 
   [[nodiscard]] list those(const std::function<bool(const wait&)>& of_interest) const;
 

@@ -62,6 +62,7 @@ void service_run::start_operation(operands& o, script_view& rest)
     asio::io_context& context = op->foreign ? *other_context_ : *context_;
     run(asio::bind_executor(context.get_executor(), handler));
   });
+  if (op->deadline) waits_->has_started(*op->deadline, wheel_.now());
   const bool counts = op->deadline && op->deadline->how == fate::pending;
   expect(wheel_.pending() == before + counts, "pending() after the start of an operation");
 }

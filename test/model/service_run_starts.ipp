@@ -75,6 +75,7 @@ void service_run::start_one(const wait& what, Initiate initiate)
     else
       initiate_with(recorder{this, w});
   });
+  waits_->has_started(*w, wheel_.now());
   expect(wheel_.pending() == before + (w->how != fate::rejected), "pending() after a start");
 }
 

@@ -167,11 +167,13 @@ bool wheel_core::file(section& s, wait_op& op, tick& when)
   return true;
 }
 
-/// Files a wait for a time that has passed.
+/// Files a wait for a time that has passed: under the present tick, so that it is due behind
+/// everything that was due before.
 void wheel_core::file_overdue(wait_op& op, home& h)
 {
+  const tick present = clock.tick_floor(clock.now());
   const tick passed = passed_.load(std::memory_order_relaxed);
-  static_cast<void>(h.file(op, std::max(clock.resolve(at_once), passed), h));
+  static_cast<void>(h.file(op, std::max(present, passed), h));
 }
 
 void wheel_core::wake_at(tick when) noexcept
@@ -451,10 +453,12 @@ void wheel_core::start_clock() noexcept
     due = catch_up();
     // The wheels first: a wait that another thread starts meanwhile may be late, but not early.
     const tick present = clock.tick_floor(clock.running_now());
+    const std::lock_guard due_lock(due_mutex_);  // nobody is to see some of them rewound
     for (home* h = shards.latest(); h; h = h->older) {
       const std::lock_guard home_lock(*h);
       h->rewind(present);
     }
+    due_.rewound();
     passed_.store(present, std::memory_order_relaxed);
     clock.run();
   }

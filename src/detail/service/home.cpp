@@ -142,4 +142,9 @@ void due_shards::drop_first() noexcept
   is_here_ &= ~(std::uint64_t{1} << heap_[--size_].at->number);
 }
 
+void due_shards::rewound() noexcept
+{
+  for (std::size_t i = 0; i < size_; ++i) heap_[i].first = {};
+}
+
 }  // namespace asio_wheel::detail

@@ -128,7 +128,7 @@ void shard::refuse(wait_op& op) noexcept
 tick shard::hasten(timer_wait_op& op, tick when) noexcept
 {
   if (op.state_ != wait_state::filed || is_all_cancelled(op)) return no_tick;
-  const tick due = clock_.resolve(when);
+  const tick due = when != at_once ? when : clock_.tick_floor(clock_.now());
   if (wheel_.is_due(op) || op.due() <= due) return no_tick;
   erase(op);
   const tick wake = insert(op, due);  // what was just erased left room for it

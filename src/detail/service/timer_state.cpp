@@ -85,7 +85,7 @@ timer_state& timer_state::operator=(timer_state&& other) noexcept
     latest_ = other.latest_.load(std::memory_order_relaxed);
     cell_ = other.cell_.load(std::memory_order_relaxed);
     expiry_ = std::exchange(other.expiry_, {});
-    when_ = other.when_.exchange(at_once);
+    when_ = other.when_.exchange(no_tick);
   });
   return *this;
 }

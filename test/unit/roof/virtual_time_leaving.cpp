@@ -1,4 +1,5 @@
 // How virtual time ends: real time goes on, and nothing is early.
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <memory>
@@ -6,6 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "support/other_thread.hpp"
 #include "support/outcome.hpp"
 #include "support/run.hpp"
 #include "support/wheel.hpp"
@@ -136,6 +138,40 @@ BOOST_AUTO_TEST_CASE(keeps_what_is_due_due)
   BOOST_TEST(expired.calls == 200);
   BOOST_TEST(c.wheel.stats().expired == 200U);  // one was cancelled, and one threw
   BOOST_TEST(pending.aborted());
+}
+
+BOOST_AUTO_TEST_CASE(keeps_the_order_of_what_is_due_in_two_shards)
+{
+  // One of two threads that start their first wait one after the other is in another shard than
+  // this thread.
+  for (int round = 0; round < 2; ++round) {
+    wheel_options options;
+    options.shards = 2;
+    context_with_wheel c(options);
+    wheel_timer throws(c.wheel);
+    wheel_timer passed(c.wheel);  // without an expiry
+    std::vector<int> completed;
+    const auto note = [&](int number) {
+      return [&completed, number](error_code) { completed.push_back(number); };
+    };
+    support::other_thread starter;
+    std::optional<virtual_time> time(c.wheel);
+    throws.expires_after(1h);
+    starter.run([&] {
+      throws.async_wait([](error_code) { throw std::runtime_error("handler"); });
+      // More than a batch takes up.
+      for (int i = 0; i < 200; ++i) c.wheel.async_wait(throws.expiry(), note(i));
+    });
+    BOOST_CHECK_THROW(time->advance_to_next(), std::runtime_error);
+    time.reset();
+    starter.run([&] {
+      c.wheel.async_wait(0s, note(200));
+      passed.async_wait(note(201));
+    });
+    support::run_to_end(c.context);
+    BOOST_TEST(completed.size() == 202U);
+    BOOST_TEST(std::ranges::is_sorted(completed));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(calls_no_handlers)

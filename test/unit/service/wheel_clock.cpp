@@ -211,9 +211,7 @@ BOOST_AUTO_TEST_CASE(tells_past_deadlines_from_those_to_come)
   o.clock.stop_at(o.zero + 10ms + 1ns);
   BOOST_TEST((o.clock.tick_for(o.zero + 3ms) == at_once));
   BOOST_TEST((o.clock.tick_for(o.zero + 10ms + 1ns) == at_once));
-  BOOST_TEST(count(o.clock.resolve(at_once)) == 10U);
   BOOST_TEST(count(o.clock.tick_for(o.zero + 10ms + 2ns)) == 11U);
-  BOOST_TEST(count(o.clock.resolve(tick{11})) == 11U);
   BOOST_TEST(o.clock.has_passed(o.zero + 10ms + 1ns));
   BOOST_TEST(!o.clock.has_passed(o.zero + 10ms + 2ns));
   o.clock.stop_at(o.zero + 24h);

@@ -126,6 +126,10 @@ public:
   /// Nothing is due any more in the shard that lock_first() has returned.
   void drop_first() noexcept;
 
+  /// The shards were rewound, so their first waits may come earlier than is known: each is to find
+  /// its place anew.
+  void rewound() noexcept;
+
 private:
   struct source {
     due_key first;  ///< not after that of the shard's first wait

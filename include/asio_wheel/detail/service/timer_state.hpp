@@ -116,7 +116,7 @@ private:
 
   std::atomic<const timer_wait_op*> latest_{nullptr};  ///< of the waits, which may be gone
   std::atomic<const void*> cell_{nullptr};             ///< its cell, unless it has cascaded since
-  std::atomic<tick> when_{at_once};  ///< what the expiry is filed under; no_tick if it had passed
+  std::atomic<tick> when_{no_tick};  ///< what the expiry is filed under; no_tick if it had passed
   time_point expiry_{};
 };
 

@@ -82,13 +82,6 @@ public:
   /// The same for the deadline `delay` from now.
   [[nodiscard]] ASIO_WHEEL_EXPORT tick tick_for(duration delay) const noexcept;
 
-  /// `when`, or the present tick in place of `at_once`. A wait that is filed under that is due
-  /// behind everything that was due before.
-  [[nodiscard]] tick resolve(tick when) const noexcept
-  {
-    return when != at_once ? when : tick_floor(now());
-  }
-
   /// When a tick begins; time_point::max() if that is beyond all time points.
   [[nodiscard]] time_point time_of(tick t) const noexcept;
 
