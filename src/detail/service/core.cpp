@@ -449,13 +449,16 @@ void wheel_core::start_clock() noexcept
   std::uint64_t due = 0;
   {
     const std::lock_guard lock(advance_mutex_);
-    // What has come by the stopped clock is due, and stays so.
     due = catch_up();
-    // The wheels first: a wait that another thread starts meanwhile may be late, but not early.
+    // All in one step: what another thread starts meanwhile, it files by the wheels and the clock
+    // of before, or by those of after.
+    const std::lock_guard order(due_mutex_);
+    const std::lock_guard all(shards);
+    const tick reached = clock.tick_floor(clock.now());
     const tick present = clock.tick_floor(clock.running_now());
-    const std::lock_guard due_lock(due_mutex_);  // nobody is to see some of them rewound
     for (home* h = shards.latest(); h; h = h->older) {
-      const std::lock_guard home_lock(*h);
+      // What has come by the stopped clock is due, and stays so.
+      if (h->advance(reached)) due |= std::uint64_t{1} << h->number;
       h->rewind(present);
     }
     due_.rewound();

@@ -100,6 +100,18 @@ void homes::close() noexcept
   closed_ = true;
 }
 
+void homes::lock() noexcept
+{
+  making_.lock();
+  for (home* h = latest(); h; h = h->older) h->lock();
+}
+
+void homes::unlock() noexcept
+{
+  for (home* h = latest(); h; h = h->older) h->unlock();
+  making_.unlock();
+}
+
 bool due_shards::empty() const noexcept
 {
   return size_ == 0;

@@ -1,15 +1,18 @@
 // How virtual time ends: real time goes on, and nothing is early.
 #include <algorithm>
+#include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include "support/other_thread.hpp"
 #include "support/outcome.hpp"
 #include "support/run.hpp"
+#include "support/threads.hpp"
 #include "support/wheel.hpp"
 
 using namespace asio_wheel;
@@ -172,6 +175,37 @@ BOOST_AUTO_TEST_CASE(keeps_the_order_of_what_is_due_in_two_shards)
     BOOST_TEST(completed.size() == 202U);
     BOOST_TEST(std::ranges::is_sorted(completed));
   }
+}
+
+BOOST_AUTO_TEST_CASE(holds_up_no_wait_that_is_over_and_was_started_meanwhile)
+{
+  wheel_options options;
+  options.shards = 2;
+  context_with_wheel c(options);
+  outcome far;
+  outcome day;
+  std::optional<virtual_time> time(c.wheel);
+  // They take a while to go back, after the shard of one of two other threads, which is made later.
+  for (int i = 0; i < 200'000; ++i) c.wheel.async_wait(36h + i * 1ms, far.recorder());
+  c.wheel.async_wait(24h, day.recorder());
+  std::atomic<bool> leaving = true;
+  outcome passed;
+  std::atomic<int> started = 0;
+  support::in_threads(3, [&](int i) {
+    if (i == 0) {
+      time->advance(25h);
+      time.reset();
+      leaving = false;
+    }
+    while (leaving) {
+      c.wheel.async_wait(0s, passed.recorder());
+      ++started;
+      std::this_thread::sleep_for(10us);
+    }
+  });
+  support::run_until(c.context, [&] { return passed.calls == started; });
+  BOOST_TEST(day.succeeded());
+  BOOST_TEST(far.pending());
 }
 
 BOOST_AUTO_TEST_CASE(calls_no_handlers)

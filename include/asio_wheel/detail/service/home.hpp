@@ -78,6 +78,11 @@ public:
   /// What is made from here on is closed already.
   void close() noexcept;
 
+  // Lock all of them, so that none is made meanwhile.
+
+  void lock() noexcept;
+  void unlock() noexcept;
+
 private:
   [[nodiscard, gnu::noinline, gnu::cold]] home& make_or_share(std::size_t number) noexcept;
   home& make(std::size_t number);
@@ -92,7 +97,7 @@ private:
 
   std::atomic<bool> has_strays_{false};
 
-  spin_lock making_;  ///< guards the following; taken after no other lock
+  spin_lock making_;  ///< guards the following; taken before the homes' locks
   bool closed_ = false;
   std::atomic<home*> latest_{nullptr};
   std::array<std::atomic<home*>, max_shards> of_number_{};
