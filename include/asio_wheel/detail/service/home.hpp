@@ -78,7 +78,7 @@ public:
   /// What is made from here on is closed already.
   void close() noexcept;
 
-  // Lock all of them, so that none is made meanwhile.
+  // Lock all of them. None is made meanwhile.
 
   void lock() noexcept;
   void unlock() noexcept;
