@@ -42,7 +42,7 @@ struct service_settings {
     options.slots = std::array<std::size_t, 4>{8, 2, 4, 64}[o.take(2)];
     options.shards = o.take(1) == 0 ? 1 : 2;
     options.max_pending = o.take(2) == 3 ? 1 + o.take(3) : 0;
-    two_threads = options.shards == 2 && o.take(2) == 0;
+    two_threads = options.shards == 2 && o.take(2) < 2;
     runs_to_end = o.take(1) == 0;
     timers_go_first = o.take(1) == 0;
     clock_goes_first = o.take(1) == 0;
@@ -218,6 +218,7 @@ private:
   [[nodiscard]] bool at_present() const { return wheel_.now() < beginning_; }
   void advance(duration d);
   void advance_to_next();
+  void recover();
   [[nodiscard]] bool some_are_beyond_time() const;
   [[nodiscard]] bool some_expire_unseen() const;
   void run_one_handler();
@@ -269,6 +270,7 @@ private:
   bool on_other_thread_ = false;
   bool over_ = false;     ///< the script has ended
   int posted_ = 0;        ///< posted functions that have not been called
+  int recovered_ = 0;     ///< how often a handler threw
   int depth_ = 0;         ///< how many of the contexts' functions are on the stack
   bool calling_ = false;  ///< in a function that must not call handlers
   bool settled_ = true;   ///< nothing is due or ready
