@@ -154,8 +154,8 @@ bool wheel_core::file(section& s, wait_op& op, tick& when)
     }
   }
   try {
-    // A shard that had nothing to do may be behind the others. What has passed is due in the tick
-    // of the latest pass everywhere, so that the shards agree on its order.
+    // A shard that had nothing to do may be behind the others. A tick that a pass has overtaken is
+    // taken for that of the pass everywhere, so that the shards agree on the order.
     if (when == at_once) [[unlikely]]
       file_overdue(op, s.at);
     else
@@ -449,7 +449,7 @@ void wheel_core::start_clock() noexcept
   std::uint64_t due = 0;
   {
     const std::lock_guard lock(advance_mutex_);
-    due = catch_up();
+    due = catch_up();  // most of it, while others go on; and looks at who follows the pressure
     // All in one step: what another thread starts meanwhile, it files by the wheels and the clock
     // of before, or by those of after.
     const std::lock_guard order(due_mutex_);
