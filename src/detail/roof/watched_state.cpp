@@ -1,12 +1,9 @@
 // L3 roof: what a touch stores, and the deadline that follows from it.
 #include <asio_wheel/detail/roof/watched_state.hpp>
 
-#include <asio_wheel/detail/ground/memory.hpp>
-
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include <atomic>
 #include <mutex>
 #include <stdexcept>
 #include <utility>
@@ -22,7 +19,7 @@ duration valid_timeout(duration timeout)
   return timeout;
 }
 
-void require_valid(const idle_window& window)
+const idle_window& valid_window(const idle_window& window)
 {
   if (window.min <= duration::zero())
     throw std::invalid_argument(fmt::format(
@@ -31,47 +28,40 @@ void require_valid(const idle_window& window)
     throw std::invalid_argument(
       fmt::format("wheel_watchdog: the idle_window's max is {}; it must be at least its min, {}",
                   window.max, window.min));
+  return window;
 }
-
-/// Whether a watchdog of this process has ever had a window.
-struct alignas(64) window_use {
-  std::atomic<bool> any;
-};
-constinit window_use windows{};
 
 }  // namespace
 
 watched_state::watched_state(wheel_core& c, duration timeout)
   : guarding_state(c),
-    touched_(c.clock.start_of_delay()),
-    clock_(&c.clock),
-    timeout_(valid_timeout(timeout))
+    adaptive(c.clock.start_of_delay(), valid_timeout(timeout), timeout),
+    clock_(&c.clock)
 {}
 
 watched_state::watched_state(wheel_core& c, const idle_window& w)
   : guarding_state(c),
-    touched_(c.clock.start_of_delay()),
-    clock_(&c.clock),
-    timeout_(w.max)
+    adaptive(c.clock.start_of_delay(), valid_window(w).max, w.min),
+    clock_(&c.clock)
 {
-  require_valid(w);
-  if (!windows.any.load(std::memory_order_relaxed))
-    windows.any.store(true, std::memory_order_relaxed);
-  window_ = &c.pressure_on().add(*this, touched_, w.max, w.min);
+  c.pressure_on().add(*this);
 }
 
 watched_state::~watched_state()
 {
-  end_window();
+  leave();
 }
 
-void watched_state::end_window() noexcept
+void watched_state::leave() noexcept
 {
-  retire();  // first: while it is filed, the wheel asks for the deadline, which needs the window
-  if (window_) core().pressure_on().remove(*std::exchange(window_, nullptr));
+  retire();
+  if (is_swept()) core().pressure_on().remove(*this);
 }
 
-watched_state::watched_state(watched_state&& other) noexcept : guarding_state(other.core())
+watched_state::watched_state(watched_state&& other) noexcept
+  : guarding_state(other.core()),
+    adaptive(other.touched_, other.longest_, other.longest_),
+    clock_(other.clock_)
 {
   *this = std::move(other);
 }
@@ -79,54 +69,36 @@ watched_state::watched_state(watched_state&& other) noexcept : guarding_state(ot
 watched_state& watched_state::operator=(watched_state&& other) noexcept
 {
   if (this == &other) return *this;
-  end_window();
-  std::unique_lock<spin_lock> hush;
-  if (other.window_) hush = other.core().pressure_on().hush();
+  leave();
+  std::unique_lock<spin_lock> sweep;
+  if (other.is_swept()) sweep = other.core().pressure_on().lock_sweep();
   assign(other, [&] {
     clock_ = other.clock_;
-    touched_ = other.touched_ = other.touched().load();
-    timeout_ = other.timeout_.load();
-    window_ = std::exchange(other.window_, nullptr);
-    if (window_) window_->owner = this;
+    touched_ = other.touched_.load();
+    longest_ = other.longest_.load();
+    shortest_ = other.shortest_.load();
+    if (other.is_swept()) core().pressure_on().replace(other, *this);
   });
+  // Not before: until the guard has moved, its deadline is that of `other`.
+  other.shortest_ = other.longest_.load();
   return *this;
 }
 
 void watched_state::touch() noexcept
 {
-  // Without windows, nothing of this is read: memory may be slower than the clock, but a store does
-  // not wait for it.
-  if (windows.any.load(std::memory_order_relaxed)) return touch_by_window();
   touched_.store(wheel_clock::start_of_delay(clock_), std::memory_order_relaxed);
-}
-
-void watched_state::touch_by_window() noexcept
-{
-  prefetch(&window_);
-  const time_point now = wheel_clock::start_of_delay(clock_);
-  (window_ ? window_->touched : touched_).store(now, std::memory_order_relaxed);
 }
 
 void watched_state::set_timeout(duration timeout)
 {
-  timeout_.store(valid_timeout(timeout), std::memory_order_relaxed);
-  if (window_) {
-    // Leaves no room for the pressure.
-    window_->longest.store(timeout, std::memory_order_relaxed);
-    window_->shortest.store(timeout, std::memory_order_relaxed);
-  }
+  longest_.store(valid_timeout(timeout), std::memory_order_relaxed);
+  shortest_.store(timeout, std::memory_order_relaxed);
   hasten();
-}
-
-duration watched_state::shortened(duration longest) const noexcept
-{
-  return detail::shortened(longest, window_->shortest.load(std::memory_order_relaxed),
-                           core().pressure_on().value());
 }
 
 time_point watched_state::deadline() const noexcept
 {
-  return wheel_clock::add(touched().load(std::memory_order_relaxed), this->timeout());
+  return wheel_clock::add(touched_.load(std::memory_order_relaxed), this->timeout());
 }
 
 wait_outcome watched_state::expire(time_point) noexcept

@@ -215,7 +215,7 @@ std::uint64_t wheel_core::advance_shards(tick now) noexcept
 {
   passed_.store(now, std::memory_order_relaxed);
   if (is_pressure_set_) {
-    while (pressure_.look() == pressure::at_once && clock.is_stopped()) continue;
+    while (pressure_.sweep() == pressure::at_once && clock.is_stopped()) continue;
   }
   std::uint64_t due = 0;
   for (home* h = shards.latest(); h; h = h->older) {
@@ -232,8 +232,8 @@ tick wheel_core::next_tick() noexcept
   tick next = no_tick;
   for (home* h = shards.latest(); h; h = h->older) next = std::min(next, h->next_tick());
   if (next != no_tick && is_pressure_set_) {
-    const time_point look = pressure_.next_look();
-    return look <= clock.now() ? at_once : std::min(next, clock.tick_ceil(look));
+    const time_point sweep = pressure_.next_sweep();
+    return sweep <= clock.now() ? at_once : std::min(next, clock.tick_ceil(sweep));
   }
   if (next != no_tick) return next;
   // Without a wait there is nothing to bring near. But a thread that the context does not run may
@@ -449,7 +449,7 @@ void wheel_core::start_clock() noexcept
   std::uint64_t due = 0;
   {
     const std::lock_guard lock(advance_mutex_);
-    due = catch_up();  // most of it, while others go on; and looks at who follows the pressure
+    due = catch_up();  // most of it, while others go on; and sweeps
     // All in one step: what another thread starts meanwhile, it files by the wheels and the clock
     // of before, or by those of after.
     const std::lock_guard order(due_mutex_);
@@ -472,8 +472,8 @@ void wheel_core::start_clock() noexcept
 void wheel_core::set_pressure(double p) noexcept
 {
   is_pressure_set_ = true;
-  const time_point look = pressure_.set(p);
-  if (look != time_point::max()) wake_at(clock.tick_for(look));
+  const time_point sweep = pressure_.set(p);
+  if (sweep != time_point::max()) wake_at(clock.tick_for(sweep));
 }
 
 // All waits at once.

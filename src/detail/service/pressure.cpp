@@ -1,146 +1,119 @@
-// L2 service: finding those whose deadlines the pressure has brought near.
+// L2 service: finds the timeouts that rising pressure has made due.
 #include <asio_wheel/detail/service/pressure.hpp>
 
-#include <bit>
-#include <cstdint>
-#include <memory>
+#include <asio_wheel/detail/ground/memory.hpp>
+
+#include <algorithm>
 #include <utility>
 
 namespace asio_wheel::detail {
+
+duration adaptive::timeout_under(double p) const noexcept
+{
+  const duration longest = longest_.load(std::memory_order_relaxed);
+  const duration shortest = shortest_.load(std::memory_order_relaxed);
+  if (p == 1) return shortest;  // the product might not fit
+  const double part = p * static_cast<double>((longest - shortest).count());
+  return std::max(longest - duration{static_cast<duration::rep>(part)}, shortest);
+}
 
 time_point pressure::set(double p) noexcept
 {
   const time_point now = clock_.now();
   const std::lock_guard lock(mutex_);
   const double before = value_.exchange(p, std::memory_order_relaxed);
-  if (p <= before || size_ == 0) return time_point::max();
+  if (p <= before || all_.empty()) return time_point::max();
   last_rise_ = now;
   risen_again_ = left_ != 0;
-  // The latest look may have been made in a virtual time that is over.
+  // The latest sweep may have been made in a virtual time that is over.
   const time_point when = left_ == 0 && ended_ <= now ? std::max(now, end_of_pause()) : now;
-  next_look_.store(std::min(when, next_look_.load()), std::memory_order_seq_cst);
+  next_sweep_.store(std::min(when, next_sweep_.load()), std::memory_order_seq_cst);
   return when;
 }
 
-time_point pressure::look() noexcept
+time_point pressure::sweep() noexcept
 {
-  const time_point next = next_look_;
+  const time_point next = next_sweep_;
   if (next == time_point::max() || clock_.now() < next) return next;
   const std::lock_guard lock(mutex_);
   const time_point now = clock_.now();
   if (left_ == 0) {
-    left_ = pages_.size();
-    next_near_ = time_point::max();
+    left_ = all_.size();
+    next_due_soon_ = time_point::max();
   }
-  for (std::size_t seen = 0, told = 0; left_ != 0 && seen < most_seen && told < most_told;) {
-    --left_;
-    seen += page_length;
-    told += look_at(*pages_[left_], now);
+  constexpr std::size_t ahead = 16;  // whose memory comes while others are looked at
+  for (std::size_t seen = 0, filed = 0; left_ != 0 && seen != most_seen && filed != most_filed;
+       ++seen) {
+    adaptive& a = *all_[--left_];
+    if (left_ >= ahead) prefetch(&all_[left_ - ahead]->shortest_);
+    if (!is_due_soon(a, now)) continue;
+    a.follow_pressure();
+    ++filed;
   }
   if (left_ != 0) return at_once;
-  end_look(now);
-  return next_look_;
+  end_sweep(now);
+  return next_sweep_;
 }
 
-/// Tells those of a page that are near to follow. Returns how many.
-std::size_t pressure::look_at(const page& p, time_point now) noexcept
+/// Returns true if it is due soon. If not, notes when it will be.
+bool pressure::is_due_soon(const adaptive& a, time_point now) noexcept
 {
-  std::size_t told = 0;
-  for (std::size_t w = 0; w != p.used.size(); ++w) {
-    for (std::uint64_t bits = p.used[w]; bits != 0; bits &= bits - 1) {
-      const follower& f = p.followers[w * word + static_cast<std::size_t>(std::countr_zero(bits))];
-      if (!is_near(f, now)) continue;
-      f.owner->follow_pressure();
-      ++told;
-    }
-  }
-  return told;
-}
-
-/// Whether it is near. If not, notes when it will be.
-bool pressure::is_near(const follower& f, time_point now) noexcept
-{
-  const time_point touched = f.touched.load(std::memory_order_relaxed);
-  const duration longest = f.longest.load(std::memory_order_relaxed);
-  const duration shortest = f.shortest.load(std::memory_order_relaxed);
-  const duration timeout = shortened(longest, shortest, value());
+  const time_point touched = a.touched_.load(std::memory_order_relaxed);
+  const duration longest = a.longest_.load(std::memory_order_relaxed);
+  const duration shortest = a.shortest_.load(std::memory_order_relaxed);
+  const duration timeout = a.timeout_under(value());
   const duration idle = now - touched;
   if (idle >= timeout - timeout / 32) return true;
   const duration left = timeout - timeout / 64 - idle;
-  // What is pending may be filed for later than its deadline, unless it has none, or the pressure
-  // does not change it, or the longest timeout is over, in which all comes up that was filed under
-  // less pressure.
-  if (left < next_near_ - now && wheel_clock::add(touched, timeout) != time_point::max() &&
+  // A pending wait may be filed for later than its deadline. Not so if there is no deadline, or if
+  // the pressure does not change it. Nor if the longest timeout has passed since the rise: by then
+  // everything filed under less pressure has come up.
+  if (left < next_due_soon_ - now && wheel_clock::add(touched, timeout) != time_point::max() &&
       longest != shortest && now < wheel_clock::add(last_rise_, longest))
-    next_near_ = now + left;
+    next_due_soon_ = now + left;
   return false;
 }
 
-void pressure::end_look(time_point now) noexcept
+void pressure::end_sweep(time_point now) noexcept
 {
   ended_ = now;
-  if (std::exchange(risen_again_, false)) next_near_ = std::min(next_near_, end_of_pause());
-  next_look_.store(next_near_, std::memory_order_seq_cst);
+  if (std::exchange(risen_again_, false)) next_due_soon_ = std::min(next_due_soon_, end_of_pause());
+  next_sweep_.store(next_due_soon_, std::memory_order_seq_cst);
 }
 
 time_point pressure::end_of_pause() const noexcept
 {
   if (clock_.is_stopped()) return ended_;  // a pause would not end
-  return ended_ + pause * static_cast<duration::rep>(size_);
+  return ended_ + pause * static_cast<duration::rep>(all_.size());
 }
 
-bool pressure::page::is_full() const noexcept
-{
-  constexpr std::uint64_t all = (std::uint64_t{1} << word) - 1;
-  return used[0] == all && used[1] == all;
-}
-
-follower& pressure::add(moving_deadline& owner, time_point touched, duration longest,
-                        duration shortest)
+void pressure::add(adaptive& a)
 {
   const std::lock_guard lock(mutex_);
-  if (with_room_.empty()) add_page();
-  page& p = *with_room_.front();
-  auto at = static_cast<std::size_t>(std::countr_one(p.used[0]));
-  if (at == word) at += static_cast<std::size_t>(std::countr_one(p.used[1]));
-  p.used[at / word] |= std::uint64_t{1} << at % word;
-  if (p.is_full()) with_room_.erase(p);
-  ++size_;
-  follower& f = p.followers[at];
-  f.touched.store(touched, std::memory_order_relaxed);
-  f.longest.store(longest, std::memory_order_relaxed);
-  f.shortest.store(shortest, std::memory_order_relaxed);
-  f.owner = &owner;
-  return f;
+  all_.push_back(&a);
+  a.place_.store(all_.size() - 1, std::memory_order_relaxed);
 }
 
-void pressure::remove(follower& f) noexcept
+void pressure::remove(adaptive& a) noexcept
 {
   const std::lock_guard lock(mutex_);
-  page& p = *reinterpret_cast<page*>(reinterpret_cast<std::uintptr_t>(&f) / page_size * page_size);
-  const auto at = static_cast<std::size_t>(&f - p.followers.data());
-  if (p.is_full()) with_room_.push_front(p);
-  p.used[at / word] &= ~(std::uint64_t{1} << at % word);
-  --size_;
-  if (p.is_empty() && !with_room_.only()) remove_page(p);  // one page is kept to spare
+  // The last one fills the gap. A sweep begins at the end, so it has been seen, or will be.
+  put(*all_.back(), a.place_);
+  a.place_ = adaptive::none;
+  all_.pop_back();
+  left_ = std::min(left_, all_.size());
 }
 
-void pressure::add_page()
+void pressure::replace(adaptive& from, adaptive& to) noexcept
 {
-  pages_.push_back(std::make_unique<page>());
-  pages_.back()->place = pages_.size() - 1;
-  with_room_.push_front(*pages_.back());
+  put(to, from.place_);
+  from.place_ = adaptive::none;
 }
 
-void pressure::remove_page(page& p) noexcept
+void pressure::put(adaptive& a, std::size_t place) noexcept
 {
-  with_room_.erase(p);
-  // A look comes from behind, so that whichever takes the place has been seen, or will be.
-  std::unique_ptr<page>& place = pages_[p.place];
-  pages_.back()->place = p.place;
-  std::swap(place, pages_.back());
-  pages_.pop_back();
-  left_ = std::min(left_, pages_.size());
+  all_[place] = &a;
+  a.place_ = place;
 }
 
 }  // namespace asio_wheel::detail

@@ -12,7 +12,10 @@
 namespace asio_wheel::detail {
 
 /// The waits of a `basic_wheel_watchdog`, and the times from which their deadline follows.
-class ASIO_WHEEL_EXPORT watched_state final : public guarding_state {
+///
+/// The deadline consists of numbers that any thread may read at any time. A guard's shard reads
+/// them during a move, too: its lock is not the one that the move holds.
+class ASIO_WHEEL_EXPORT watched_state final : public guarding_state, private adaptive {
 public:
   watched_state(wheel_core& c, duration timeout);
   watched_state(wheel_core& c, const idle_window& window);
@@ -24,30 +27,20 @@ public:
 
   [[nodiscard]] duration timeout() const noexcept
   {
-    const duration longest = timeout_.load(std::memory_order_relaxed);
-    return window_ ? shortened(longest) : longest;
+    const duration longest = longest_.load(std::memory_order_relaxed);
+    const bool is_fixed = shortest_.load(std::memory_order_relaxed) == longest;
+    return is_fixed ? longest : timeout_under(core().pressure_on().value());
   }
   void set_timeout(duration timeout);
 
 private:
-  [[gnu::noinline]] void touch_by_window() noexcept;
-  void end_window() noexcept;
-  [[nodiscard]] duration shortened(duration longest) const noexcept;
-  [[nodiscard]] const std::atomic<time_point>& touched() const noexcept
-  {
-    return window_ ? window_->touched : touched_;
-  }
+  void leave() noexcept;
 
   [[nodiscard]] time_point deadline() const noexcept override;
   [[nodiscard]] wait_outcome expire(time_point now) noexcept override;
   void follow_pressure() noexcept override;
 
-  // What a touch needs, in one cache line.
-  alignas(16) follower* window_ = nullptr;  ///< null if the timeout is always the same
-  std::atomic<time_point> touched_;         ///< only then
-
-  const wheel_clock* clock_ = nullptr;
-  std::atomic<duration> timeout_;
+  const wheel_clock* clock_;
 };
 
 }  // namespace asio_wheel::detail

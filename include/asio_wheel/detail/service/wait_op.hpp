@@ -229,10 +229,6 @@ public:
   /// When operations end that are guarded by it, as things stand.
   [[nodiscard]] virtual time_point guarded_until() const noexcept { return deadline(); }
 
-  /// The pressure has brought it near (pressure.hpp): sees to it that what is pending is filed for
-  /// it. Asked without that lock.
-  virtual void follow_pressure() noexcept {}
-
   /// A wait was filed again, for this deadline.
   virtual void set_filed_for(time_point) noexcept {}
 
