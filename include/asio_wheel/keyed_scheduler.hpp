@@ -6,9 +6,7 @@
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/ground/intrusive_ptr.hpp>
 #include <asio_wheel/detail/roof/scheduled_task.hpp>
-#include <asio_wheel/detail/roof/task_table.hpp>
 #include <asio_wheel/detail/roof/tick_after.hpp>
-#include <asio_wheel/detail/roof/wait_room.hpp>
 #include <asio_wheel/detail/service/core.hpp>
 #include <asio_wheel/detail/service/wait_handler.hpp>
 #include <asio_wheel/wheel_place.hpp>
@@ -18,6 +16,7 @@
 #include <mutex>
 #include <optional>
 #include <stdexcept>
+#include <unordered_set>
 #include <utility>
 
 namespace asio_wheel {
@@ -40,9 +39,10 @@ inline constexpr std::size_t forever = detail::unlimited_times;
 /// but must not be given more tasks then.
 ///
 /// Thread safety: a distinct object is safe, and so is a shared one, other than for construction
-/// and destruction: several threads may call `Hash` at once. A lock is held while keys are
-/// compared, so `Equal` must not use the scheduler; it is not while a key is hashed, nor while a
-/// function or a key is copied, moved, called or destroyed.
+/// and destruction: several threads may call `Hash` at once. The scheduler holds its lock while it
+/// compares keys, so `Equal` must not use the scheduler. It holds no lock while it hashes a key, nor
+/// while it copies, moves, calls or destroys a function or a key, nor while it starts or ends a
+/// wait. `Hash` and `Equal` are called only in the members that take a key, and may throw there.
 template <class Key, class Hash = std::hash<Key>, class Equal = std::equal_to<Key>>
 class keyed_scheduler {
 public:
@@ -60,7 +60,7 @@ public:
   keyed_scheduler& operator=(const keyed_scheduler&) = delete;
 
   /// Cancels all tasks.
-  ~keyed_scheduler() { tasks_->clear(); }
+  ~keyed_scheduler() { cancel_all(); }
 
   /// The executor that runs the functions.
   [[nodiscard]] executor_type get_executor() const noexcept { return place_.executor; }
@@ -74,13 +74,13 @@ public:
   ///               after it was cancelled.
   /// Errors: if the wheel has too many waits or ends them all, the task is gone; for the former,
   ///   system_error leaves by `run()`. So does std::bad_alloc, with the task, if there is no memory
-  ///   for a later run's wait.
+  ///   for a later run's wait. wheel.cancel_all() also ends a task that is running: it counts the
+  ///   task, which does not run again.
   /// Exceptions: std::bad_alloc, and what the key and `f` throw; nothing is scheduled then.
   template <detail::task_function F>
   bool run_after(Key key, duration delay, F f)
   {
-    const detail::key_hash hash = tasks_->look_up(key);
-    return add(hash, make<task_once<F>>(std::move(key), delay, std::move(f)));
+    return add(std::move(key), delay, 1, std::move(f));
   }
 
   /// Runs `f` after each `period`, `times` in all. Returns false, with nothing changed, if the key
@@ -102,14 +102,17 @@ public:
     detail::require_positive("keyed_scheduler: period", period);
     if (times == 0)
       throw std::invalid_argument("keyed_scheduler: times is 0; it must be at least 1");
-    const detail::key_hash hash = tasks_->look_up(key);
-    return add(hash, make<repeated_task<F>>(std::move(key), period, std::move(f), times));
+    return add(std::move(key), period, times, std::move(f));
   }
 
   /// Cancels the task under `key`. Returns whether there was one: a run was still to come, and will
   /// not begin any more. One that has begun is not interrupted.
   /// Exceptions: here and below, what Hash and Equal throw.
   bool cancel(const Key& key) { return tasks_->cancel(key); }
+
+  /// Cancels all tasks. Returns how many: those of which a run was still to come. Tasks that other
+  /// threads start meanwhile may stay.
+  std::size_t cancel_all() noexcept { return tasks_->cancel_all(); }
 
   /// Moves the next run of a task to `delay` from now, in one step: it does not run before, and its
   /// turns are counted from there. Returns false, with nothing changed, if the key is not live, or
@@ -119,17 +122,22 @@ public:
   ///
   /// @param key  of the task.
   /// @param delay  rounded up to the wheel's next tick; zero or less: as soon as possible.
-  bool reschedule(const Key& key, duration delay) { return tasks_->reschedule(key, delay); }
+  bool reschedule(const Key& key, duration delay)
+  {
+    const task_ptr t = tasks_->find(key);
+    return t && t->move(delay);
+  }
 
   /// When the next run is, or nothing if the key is not live. While a function that repeats runs,
   /// that is the one after.
   [[nodiscard]] std::optional<time_point> expiry(const Key& key) const
   {
-    return tasks_->expiry(key);
+    const task_ptr t = tasks_->find(key);
+    return t ? std::optional(t->next_turn()) : std::nullopt;
   }
 
   /// Whether the key is live.
-  [[nodiscard]] bool contains(const Key& key) const { return tasks_->contains(key); }
+  [[nodiscard]] bool contains(const Key& key) const { return bool(tasks_->find(key)); }
 
   /// How many keys are live.
   [[nodiscard]] std::size_t size() const { return tasks_->size(); }
@@ -142,23 +150,22 @@ private:
 
   /// One task. The map and the wait's handler own it; those who wait own the map.
   struct task : detail::scheduled_task, detail::intrusive_ref_counter<task> {
-    task(const map_ptr& m, Key&& k, duration delay)
-      : detail::scheduled_task(m->core(), delay),
+    task(const map_ptr& m, std::size_t h, Key&& k, duration delay, std::size_t times)
+      : detail::scheduled_task(m->core(), delay, times),
         map(m),
+        hash(h),
         key(std::move(k))
     {}
 
-    /// Where its waits are made; null: where others are.
-    [[nodiscard]] virtual detail::wait_room* room() noexcept { return nullptr; }
-
     const map_ptr map;
+    const std::size_t hash;  ///< of the key
     const Key key;
   };
 
   template <class F>
-  struct task_once : task {
-    task_once(const map_ptr& m, Key&& k, duration delay, F&& f)
-      : task(m, std::move(k), delay),
+  struct task_of final : task {
+    task_of(const map_ptr& m, std::size_t h, Key&& k, duration delay, std::size_t times, F&& f)
+      : task(m, h, std::move(k), delay, times),
         function(std::move(f))
     {}
     void run() override { std::invoke(function); }
@@ -166,40 +173,16 @@ private:
     [[no_unique_address]] F function;
   };
 
-  template <class F>
-  struct repeated_task : task_once<F> {
-    repeated_task(const map_ptr& m, Key&& k, duration period, F&& f, std::size_t times)
-      : task_once<F>(m, std::move(k), period, std::move(f)),
-        to_come{period, times}
-    {}
-    detail::task_turns* turns() noexcept override { return &to_come; }
-
-    detail::task_turns to_come;
-  };
-
-  /// A task with its wait: one piece of memory, which comes at once when the task is moved.
-  template <class Task>
-  struct with_room final : Task {
-    using Task::Task;
-    [[nodiscard]] detail::wait_room* room() noexcept override { return &place; }
-
-    detail::wait_room place;
-  };
-
   /// The handler of a task's wait.
   struct turn_handler {
-    using allocator_type = detail::room_allocator<void>;
-
-    [[nodiscard]] allocator_type get_allocator() const noexcept
-    {
-      return allocator_type(owner->room());
-    }
     void operator()(error_code ec) const { turn(owner, ec); }
 
     task_ptr owner;
   };
 
-  /// The live tasks. They are made before the lock is taken, and destroyed after it is released.
+  /// The live tasks, and for a moment some that are over. They are made before the lock is taken,
+  /// and destroyed after it is released. The set has each key's hash, and never calls `Hash`: it
+  /// erases a task by its address.
   class task_map : public detail::intrusive_ref_counter<task_map> {
   public:
     explicit task_map(const wheel_place<>& place)
@@ -212,106 +195,63 @@ private:
     {
       return executor_;
     }
+    [[nodiscard]] std::size_t hash_of(const Key& key) const { return hash_(key); }
 
-    /// The key's hash. Asks for the memory that a search for it needs, ahead of the lock.
-    [[nodiscard]] detail::key_hash look_up(const Key& key) const
+    [[nodiscard]] bool insert(const task_ptr& t)
     {
-      const detail::key_hash hash = detail::key_hash_of(hash_(key));
-      tasks_.prefetch(hash);
-      return hash;
-    }
-
-    [[nodiscard]] bool insert(detail::key_hash hash, const task_ptr& t)
-    {
+      node before;
       const std::lock_guard lock(mutex_);
-      if (find(hash, t->key)) return false;
-      tasks_.make_room();
-      tasks_.insert(hash, *task_ptr(t).release());
+      const auto found = tasks_.find(sought{t->hash, t->key, equal_});
+      if (found != tasks_.end()) {
+        if (!found->owner->is_over()) return false;
+        before = tasks_.extract(found);
+      }
+      tasks_.insert(entry{t->hash, t});
       return true;
     }
 
-    /// What comes of a wait that is over.
-    enum class next { nothing, run, last_run, wait };
-
-    /// As the last run begins, the task is there no more.
-    [[nodiscard]] next begin(task& t)
+    /// Call this when the task is over.
+    void remove(const task_ptr& t) noexcept
     {
-      const detail::key_hash hash = look_up(t.key);
+      node removed;
       const std::lock_guard lock(mutex_);
-      if (!t.is_live()) return next::nothing;
-      if (!t.begin()) return next::wait;
-      if (!t.count_run()) return next::run;
-      static_cast<void>(take(hash, t));
-      return next::last_run;
+      const auto found = tasks_.find(entry{t->hash, t});
+      if (found != tasks_.end()) removed = tasks_.extract(found);
     }
 
-    /// Whether the task runs again.
-    [[nodiscard]] bool end(task& t)
+    /// The task under the key; null if there is none, or the key is not live.
+    [[nodiscard]] task_ptr find(const Key& key) const
     {
+      const sought s{hash_(key), key, equal_};
       const std::lock_guard lock(mutex_);
-      t.end();
-      return t.is_live();
-    }
-
-    /// Whether the task was there.
-    bool remove(task& t)
-    {
-      if (!t.is_live()) return false;
-      const detail::key_hash hash = look_up(t.key);
-      const std::lock_guard lock(mutex_);
-      if (!t.is_live()) return false;
-      static_cast<void>(take(hash, t));
-      return true;
+      const auto found = tasks_.find(s);
+      if (found == tasks_.end() || found->owner->is_over()) return {};
+      return found->owner;
     }
 
     bool cancel(const Key& key)
     {
-      const detail::key_hash hash = look_up(key);
-      task_ptr t;
+      const sought s{hash_(key), key, equal_};
+      node removed;
       {
         const std::lock_guard lock(mutex_);
-        if (task* const found = find(hash, key)) t = take(hash, *found);
+        const auto found = tasks_.find(s);
+        if (found == tasks_.end()) return false;
+        removed = tasks_.extract(found);
       }
-      if (!t) return false;
-      t->cancel();
-      return true;
+      return removed.value().owner->cancel();
     }
 
-    bool reschedule(const Key& key, duration delay)
+    std::size_t cancel_all() noexcept
     {
-      const detail::key_hash hash = look_up(key);
-      const time_point to = core_->clock.deadline_after(delay);
-      const std::lock_guard lock(mutex_);
-      task* const found = find(hash, key);
-      return found && found->move(delay, to);
-    }
-
-    [[nodiscard]] std::optional<time_point> expiry(const Key& key) const
-    {
-      const detail::key_hash hash = look_up(key);
-      const std::lock_guard lock(mutex_);
-      task* const found = find(hash, key);
-      return found ? std::optional(found->next_turn()) : std::nullopt;
-    }
-
-    void clear() noexcept
-    {
-      const detail::task_table all = [this] {
+      task_set all;
+      {
         const std::lock_guard lock(mutex_);
-        tasks_.for_each([](detail::scheduled_task& t) { t.kill(); });
-        return std::move(tasks_);
-      }();
-      all.for_each([](detail::scheduled_task& t) {
-        const task_ptr owner(static_cast<task*>(&t), false);
-        owner->cancel();
-      });
-    }
-
-    [[nodiscard]] bool contains(const Key& key) const
-    {
-      const detail::key_hash hash = look_up(key);
-      const std::lock_guard lock(mutex_);
-      return find(hash, key) != nullptr;
+        all.swap(tasks_);
+      }
+      std::size_t n = 0;
+      for (const entry& e : all) n += e.owner->cancel() ? 1 : 0;
+      return n;
     }
 
     [[nodiscard]] std::size_t size() const
@@ -321,40 +261,53 @@ private:
     }
 
   private:
-    [[nodiscard]] task* find(detail::key_hash hash, const Key& key) const
-    {
-      return static_cast<task*>(tasks_.find(hash, [&](const detail::scheduled_task& t) {
-        return equal_(key, static_cast<const task&>(t).key);
-      }));
-    }
-
-    [[nodiscard]] task_ptr take(detail::key_hash hash, task& t) noexcept
-    {
-      t.kill();
-      tasks_.erase(hash, t);
-      return task_ptr(&t, false);
-    }
+    struct entry {
+      std::size_t hash;
+      task_ptr owner;
+    };
+    struct sought {
+      std::size_t hash;
+      const Key& key;
+      const Equal& equal;
+    };
+    struct hash_at_hand {
+      using is_transparent = void;
+      template <class T>
+      std::size_t operator()(const T& entry_or_sought) const noexcept
+      {
+        return entry_or_sought.hash;
+      }
+    };
+    struct same_task {
+      using is_transparent = void;
+      bool operator()(const entry& a, const entry& b) const noexcept
+      {
+        return a.owner.get() == b.owner.get();
+      }
+      bool operator()(const sought& s, const entry& e) const
+      {
+        return s.hash == e.hash && s.equal(s.key, e.owner->key);
+      }
+      bool operator()(const entry& e, const sought& s) const { return (*this)(s, e); }
+    };
+    using task_set = std::unordered_set<entry, hash_at_hand, same_task>;
+    using node = typename task_set::node_type;
 
     const detail::intrusive_ptr<detail::wheel_core> core_;
     const detail::timer_executor<executor_type> executor_;
     mutable std::mutex mutex_;
-    detail::task_table tasks_;
+    task_set tasks_;
     [[no_unique_address]] Hash hash_;
     [[no_unique_address]] Equal equal_;
   };
 
-  /// Makes a task. A wait through another executor than the wheel's is larger than the room.
-  template <class Task, class... Args>
-  [[nodiscard]] task_ptr make(Args&&... args) const
+  template <class F>
+  bool add(Key&& key, duration delay, std::size_t times, F&& f)
   {
-    if (tasks_->executor().is_native_to_wheel())
-      return new with_room<Task>(tasks_, std::forward<Args>(args)...);
-    return new Task(tasks_, std::forward<Args>(args)...);
-  }
-
-  static bool add(detail::key_hash hash, const task_ptr& t)
-  {
-    if (!t->map->insert(hash, t)) return false;
+    const std::size_t hash = tasks_->hash_of(key);
+    const task_ptr t(
+      new task_of<F>(tasks_, hash, std::move(key), delay, times, std::forward<F>(f)));
+    if (!tasks_->insert(t)) return false;
     start(t);
     return true;
   }
@@ -362,39 +315,38 @@ private:
   static void start(const task_ptr& t)
   {
     using initiation =
-      detail::initiate_wait<detail::lazy_wait_op, detail::lazy_state, executor_type>;
+      detail::initiate_wait<detail::lazy_wait_op, detail::scheduled_task, executor_type>;
     try {
       initiation{t.get(), &t->map->executor()}(turn_handler{t});
     } catch (...) {
-      t->map->remove(*t);
+      t->cancel();
+      t->map->remove(t);
       throw;
     }
-    // Who killed it just now may not have found this wait.
-    if (!t->is_live()) t->cancel();
+    if (t->is_over()) t->map->remove(t);
   }
 
-  /// Runs the task, whose time has come, and sees to its next run.
+  /// Runs the task, whose wait has ended, and starts the wait for its next run.
   static void turn(const task_ptr& t, error_code ec)
   {
-    task_map& tasks = *t->map;
     if (ec) {
-      if (tasks.remove(*t) && ec != asio::error::operation_aborted)
-        throw system_error(ec, "keyed_scheduler");
+      if (!t->cancel()) return;
+      t->map->remove(t);
+      if (ec != asio::error::operation_aborted) throw system_error(ec, "keyed_scheduler");
       return;
     }
-    switch (tasks.begin(*t)) {
-      case task_map::next::nothing: return;
-      case task_map::next::wait: return start(t);
-      case task_map::next::last_run: return t->run();
-      case task_map::next::run: break;
+    if (!t->is_its_turn()) return start(t);
+    if (t->is_over()) {
+      t->map->remove(t);
+      return t->run();
     }
     try {
       t->run();
     } catch (...) {
-      if (tasks.end(*t)) start(t);
+      start(t);
       throw;
     }
-    if (tasks.end(*t)) start(t);
+    start(t);
   }
 
   const wheel_place<> place_;

@@ -6,11 +6,17 @@
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/ground/intrusive_ptr.hpp>
 #include <asio_wheel/detail/roof/default_token.hpp>
-#include <asio_wheel/detail/roof/interval_schedule.hpp>
+#include <asio_wheel/detail/roof/interval_state.hpp>
+#include <asio_wheel/detail/roof/tick_handler.hpp>
+#include <asio_wheel/detail/service/core.hpp>
+#include <asio_wheel/detail/service/wait_handler.hpp>
 #include <asio_wheel/missed_tick.hpp>
 #include <asio_wheel/wheel_place.hpp>
 
+#include <concepts>
 #include <memory>
+#include <type_traits>
+#include <utility>
 
 namespace asio_wheel {
 
@@ -54,11 +60,9 @@ public:
   /// An interval whose first tick is due at `first`. All else as above.
   basic_wheel_interval(wheel_place<Executor> place, time_point first, duration period,
                        missed_tick missed = missed_tick::burst)
-    : schedule_(new detail::interval_schedule(place.wheel, first, period, missed)),
-      executor_(place.executor)
-  {
-    intrusive_ptr_add_ref(schedule_.get());
-  }
+    : state_(make_state(detail::core_of(place.wheel), first, period, missed)),
+      executor_(place.executor, state_->core().executor)
+  {}
 
   /// Takes over the ticks and the pending operations.
   basic_wheel_interval(basic_wheel_interval&&) = default;
@@ -67,9 +71,9 @@ public:
   /// `use_awaitable.as_default_on(interval)`.
   template <std::convertible_to<Executor> OtherExecutor>
   basic_wheel_interval(basic_wheel_interval<OtherExecutor>&& other)
-    : executor_(std::move(other.executor_))
+    : executor_(other.get_executor(), other.state_->core().executor)
   {
-    schedule_.reset(other.schedule_.release());
+    state_.reset(other.state_.release());
   }
 
   /// Cancels what is pending here, then takes over.
@@ -79,19 +83,21 @@ public:
   ~basic_wheel_interval() = default;
 
   /// The executor of handlers that have none of their own.
-  [[nodiscard]] executor_type get_executor() const noexcept { return executor_; }
+  [[nodiscard]] executor_type get_executor() const noexcept
+  {
+    return executor_.get(state_->core().executor);
+  }
 
   /// From tick to tick.
-  [[nodiscard]] duration period() const noexcept { return schedule_->period(); }
+  [[nodiscard]] duration period() const noexcept { return state_->period(); }
 
-  /// Cancels every pending async_tick, unless its tick is already on its way: they complete with
-  /// operation_aborted. No tick is lost or moved: a later async_tick waits for the one that was
-  /// next.
-  void cancel() noexcept { schedule_->cancel(); }
+  /// Cancels every async_tick whose handler has not begun: they complete with operation_aborted. No
+  /// tick is lost or moved: a later async_tick waits for the one that was next.
+  void cancel() noexcept { state_->cancel(); }
 
   /// Restarts the rhythm: the next tick is due one period from now. Each pending async_tick waits
   /// for that tick, even if its own was due.
-  void reset() noexcept { schedule_->reset(); }
+  void reset() noexcept { state_->reset(); }
 
   /// Waits for the next tick and takes it.
   ///
@@ -106,66 +112,59 @@ public:
   ///   taken;
   ///   wheel_errc::too_many_pending.
   /// Executor: the handler's associated executor, or get_executor().
-  /// Cancellation: terminal, partial and total, by the associated slot; as for all composed
-  ///   operations, not at the same time as the completion.
+  /// Cancellation: terminal, partial and total, from any thread, by the associated slot.
   /// Exceptions: std::bad_alloc; nothing is started then.
   template <class Token = detail::default_token_for<executor_type>>
   auto async_tick(Token&& token = detail::default_token_for<executor_type>())
   {
-    return asio::async_compose<Token, void(error_code, time_point)>(tick_op(*schedule_), token,
-                                                                    executor_);
+    return asio::async_initiate<Token, void(error_code, time_point)>(
+      initiate_tick{state_.get(), executor_}, token);
   }
 
 private:
   template <class>
   friend class basic_wheel_interval;
 
-  class tick_op {
-  public:
-    explicit tick_op(detail::interval_schedule& s) noexcept : schedule_(&s) {}
+  /// The initiation of async_tick(), which may be kept for longer than the interval.
+  struct initiate_tick {
+    using executor_type = Executor;
 
-    template <class Self>
-    void operator()(Self& self)
+    [[nodiscard]] executor_type get_executor() const noexcept
     {
-      self.reset_cancellation_state(asio::enable_total_cancellation());
-      began_ = schedule_->present();
-      wait(self);
+      return executor.get(state->core().executor);
     }
 
-    template <class Self>
-    void operator()(Self& self, error_code ec)
+    template <class Handler>
+    void operator()(Handler&& h) const
     {
-      const bool asked_to_end = ec && self.cancelled() != asio::cancellation_type::none;
-      const auto tick = asked_to_end ? time_point{} : schedule_->take(ec, began_);
-      if (tick)
-        self.complete(ec, *tick);
-      else
-        wait(self);
+      using wait =
+        detail::initiate_wait<detail::tick_wait_op, detail::interval_state, executor_type>;
+      using handler = detail::tick_handler<std::decay_t<Handler>>;
+      wait{state.get(), &executor}(handler{std::forward<Handler>(h), state});
     }
 
-  private:
-    template <class Self>
-    void wait(Self& self)
-    {
-      // A copy: this operation may be over before the function returns.
-      const auto schedule = schedule_;
-      schedule->wait(self, began_);
-    }
-
-    detail::intrusive_ptr<detail::interval_schedule> schedule_;
-    detail::interval_schedule::beginning began_;
+    detail::intrusive_ptr<detail::interval_state> state;
+    detail::timer_executor<executor_type> executor;
   };
 
+  /// Counts its owner.
+  [[nodiscard]] static detail::interval_state* make_state(detail::wheel_core& c, time_point first,
+                                                          duration period, missed_tick missed)
+  {
+    using state = detail::interval_state;
+    return detail::intrusive_ptr<state>(new state(c, first, period, missed)).release();
+  }
+
   struct close {
-    void operator()(detail::interval_schedule* s) const noexcept
+    void operator()(detail::interval_state* s) const noexcept
     {
       s->close();
       intrusive_ptr_release(s);
     }
   };
 
-  std::unique_ptr<detail::interval_schedule, close> schedule_;
-  executor_type executor_;
+  std::unique_ptr<detail::interval_state, close> state_;
+  detail::timer_executor<executor_type> executor_;
 };
 
 /// An interval of any executor.

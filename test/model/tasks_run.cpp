@@ -123,13 +123,18 @@ void tasks_run::perform_inside(std::uint64_t word)
 void tasks_run::cancel_all()
 {
   tell("cancel all");
-  wheel.cancel_all();
+  std::size_t live = 0;
   for (const auto& op : operations_) {
+    if (!op->is_cancelled && !op->is_refused) ++live;
     op->is_cancelled = true;
-    op->may_be_late_to_cancel = false;
   }
-  for (const auto& t : tasks_)
-    if (t && !t->running) t->is_cancelled = true;
+  for (const auto& t : tasks_) {
+    if (!t) continue;
+    if (!t->is_cancelled && !t->is_refused) ++live;
+    t->is_cancelled = true;  // also one that runs
+  }
+  expect(wheel.cancel_all() == live, "how many cancel_all() has cancelled");
+  expect(wheel.pending() == 0, "pending() after cancel_all()");
 }
 
 template <class Function>

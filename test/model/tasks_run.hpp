@@ -64,7 +64,6 @@ private:
     time_point started{};
     int began = 0;  ///< of the interval: how many ticks had been taken
     bool is_cancelled = false;
-    bool may_be_late_to_cancel = false;
     bool is_refused = false;
     std::uint64_t does = 0;
   };

@@ -81,7 +81,6 @@ void tasks_run::ended(task& t)
   t.turn = next_turn(t);
   if (!t.moved) t.set = wheel.now();
   t.running = false;
-  t.is_refused = is_full();
 }
 
 /// While a function that repeats runs, the turn after it.

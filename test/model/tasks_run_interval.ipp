@@ -27,7 +27,7 @@ void tasks_run::start_tick(operands& o)
 void tasks_run::happened(const operation& op, time_point tick)
 {
   tell("the tick of {}", (tick - start).count());
-  expect(!op.is_cancelled || op.may_be_late_to_cancel, "a tick that had been cancelled");
+  expect(!op.is_cancelled, "a tick that had been cancelled");
   expect(!op.is_refused, "a tick whose wait had been refused");
   if (op.began < shared_until_ && tick == last_tick_) return;
   expect(tick == next_, "which tick it was");
@@ -56,12 +56,7 @@ void tasks_run::cancel_interval()
 {
   tell("cancel the interval");
   interval_->cancel();
-  const bool on_its_way = next_ <= wheel.now();
-  for (const auto& op : operations_) {
-    if (op->of || op->is_cancelled) continue;
-    op->is_cancelled = true;
-    op->may_be_late_to_cancel = on_its_way || op->began < shared_until_;
-  }
+  for (const auto& op : operations_) op->is_cancelled |= !op->of;
 }
 
 }  // namespace model

@@ -31,12 +31,10 @@ void tasks_run::complete(const std::shared_ptr<operation>& op, error_code ec, Va
   perform_inside(op->does);
 }
 
-/// The waits of the interval are filed anew when its rhythm changes.
 bool tasks_run::is_expected(const operation& op, error_code ec) const
 {
   if (ec == asio::error::operation_aborted) return op.is_cancelled;
-  return ec == wheel_errc::too_many_pending && (op.is_refused || !op.of) &&
-         options().max_pending != 0;
+  return ec == wheel_errc::too_many_pending && op.is_refused;
 }
 
 }  // namespace model

@@ -3,12 +3,16 @@
 
 #include <asio_wheel/detail/roof/tick_after.hpp>
 
+#include <utility>
+
 namespace asio_wheel::detail {
 
-scheduled_task::scheduled_task(wheel_core& c, duration delay) noexcept
+scheduled_task::scheduled_task(wheel_core& c, duration delay, std::size_t times) noexcept
   : lazy_state(c),
     turn_(c.clock.deadline_after(delay)),
-    ahead_(delay > duration::zero())
+    period_(delay),
+    times_(times),
+    was_ahead_(delay > duration::zero())
 {}
 
 scheduled_task::~scheduled_task()
@@ -16,61 +20,88 @@ scheduled_task::~scheduled_task()
   cancel();
 }
 
-bool scheduled_task::begin() noexcept
+void scheduled_task::start(lazy_wait_op& op)
 {
-  running_ = turn() <= core().clock.now();
-  moved_ = false;
-  return running_;
+  op.set_deadline(*this);
+  wheel_core& c = core();
+  if (!has_begun_) go_here();  // what is announced stays at its shard
+  tick when{};
+  {
+    section s = enter();
+    const std::uint64_t announced = std::exchange(announced_, 0);
+    if (announced != 0 && !s.at.take_announced(announced)) is_over_ = true;
+    if (is_over_) {
+      s.destroy(op);
+      return;
+    }
+    if (has_begun_) {
+      turn_ = turn_after_run();
+      if (!is_early_ && !was_moved_) was_ahead_ = true;
+      has_begun_ = false;
+    }
+    when = present_tick();
+    if (!file(s, op, when, announced != 0)) return;
+  }
+  c.wake_at(when);
 }
 
-bool scheduled_task::count_run() noexcept
+wait_outcome scheduled_task::expire(time_point now) noexcept
 {
-  task_turns* const t = turns();
-  if (!t) return true;
-  if (t->times != unlimited_times) --t->times;
-  return t->times == 0;
+  has_begun_ = true;
+  was_moved_ = false;
+  is_early_ = turn_ > now;
+  if (!is_early_ && times_ != unlimited_times) --times_;
+  if (times_ == 0)
+    is_over_ = true;
+  else
+    announced_ = announce();
+  return wait_outcome::expired;
 }
 
-void scheduled_task::end() noexcept
+bool scheduled_task::cancel() noexcept
 {
-  turn_.store(next_turn(), std::memory_order_relaxed);
-  if (!moved_) ahead_.store(true, std::memory_order_relaxed);
-  running_ = false;
-}
-
-bool scheduled_task::move(duration delay, time_point to) noexcept
-{
-  if (!running_ && core().cancel_alls() != 0 && is_all_cancelled()) return false;
-  const time_point before = turn();
-  turn_.store(to, std::memory_order_relaxed);
-  ahead_.store(delay > duration::zero(), std::memory_order_relaxed);
-  moved_ = true;
-  // A wait that is put off finds that out when its time comes. Its tick may be ahead when its turn
-  // has passed.
-  if (!running_ && (to < before || !was_ahead())) hasten();
+  const home& local = here();
+  section s = enter();
+  if (is_over_) return false;
+  is_over_ = true;
+  if (const std::uint64_t announced = std::exchange(announced_, 0); announced != 0)
+    s.at.core.count_ended(s.at.cancel_announced(announced));
+  else
+    s.cancel(waits_, &s.at == &local);
   return true;
 }
 
-time_point scheduled_task::next_turn() noexcept
+bool scheduled_task::move(duration delay) noexcept
 {
-  task_turns* const t = turns();
-  if (!running_ || moved_ || !t) return turn();
-  return tick_after(turn(), t->period, core().clock.now(), missed_tick::skip, duration{});
+  wheel_core& c = core();
+  const time_point to = c.clock.deadline_after(delay);
+  tick wake = no_tick;
+  {
+    const section s = enter();
+    if (is_over_ || is_all_cancelled(s)) return false;
+    if (announced_ != 0 && s.at.is_announced_cancelled(announced_)) return false;
+    const time_point before = std::exchange(turn_, to);
+    was_ahead_ = delay > duration::zero();
+    was_moved_ = true;
+    // A wait that is put off finds that out when its time comes. Its tick may be ahead when its
+    // turn has passed.
+    if (to < before || !was_ahead_) wake = bring_forward(s);
+  }
+  c.wake_at(wake);
+  return true;
 }
 
-time_point scheduled_task::deadline() const noexcept
+time_point scheduled_task::next_turn() const noexcept
 {
-  return turn();
+  const section s = enter();
+  return turn_after_run();
 }
 
-bool scheduled_task::was_ahead() const noexcept
+/// The turn; after a run, the first that is still to come, unless it was moved meanwhile.
+time_point scheduled_task::turn_after_run() const noexcept
 {
-  return ahead_.load(std::memory_order_relaxed);
-}
-
-wait_outcome scheduled_task::expire(time_point) noexcept
-{
-  return wait_outcome::expired;
+  if (!has_begun_ || is_early_ || was_moved_) return turn_;
+  return tick_after(turn_, period_, core().clock.now(), missed_tick::skip, duration{});
 }
 
 }  // namespace asio_wheel::detail

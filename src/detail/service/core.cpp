@@ -140,13 +140,13 @@ void wheel_core::start(wait_op& op, tick when)
   driver_.wake_at(when);
 }
 
-bool wheel_core::file(section& s, wait_op& op, tick& when)
+bool wheel_core::file(section& s, wait_op& op, tick& when, bool announced)
 {
   if (s.at.is_closed()) {
     s.destroy(op);
     return false;
   }
-  if (options.max_pending != 0) {
+  if (options.max_pending != 0 && !announced) {
     if (pending_.fetch_add(1, std::memory_order_relaxed) >= options.max_pending) {
       pending_.fetch_sub(1, std::memory_order_relaxed);
       s.unfinished().reject(op);

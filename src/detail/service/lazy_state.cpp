@@ -25,9 +25,8 @@ tick lazy_state::present_tick() const noexcept
   return was_ahead() ? clock.tick_ceil(deadline()) : clock.tick_for(deadline());
 }
 
-bool lazy_state::is_all_cancelled() noexcept
+bool lazy_state::is_all_cancelled(const section& s) noexcept
 {
-  const section s = enter();
   bool is = false;
   waits_.for_each([&](timer_wait_op& op) { is |= s.at.is_all_cancelled(op); });
   return is;
@@ -41,7 +40,11 @@ void lazy_state::hasten() noexcept
 
 tick lazy_state::bring_forward() noexcept
 {
-  const section s = enter();
+  return bring_forward(enter());
+}
+
+tick lazy_state::bring_forward(const section& s) noexcept
+{
   s.at.settle();
   if (waits_.empty()) return no_tick;
   const tick when = present_tick();

@@ -41,11 +41,18 @@ section timer_waits::enter() const noexcept
   }
 }
 
-bool timer_waits::file(section& s, timer_wait_op& op, tick& when)
+std::uint64_t timer_waits::announce() noexcept
+{
+  home& h = *home_.load(std::memory_order_relaxed);
+  h.core.count_started(1);
+  return h.announce();
+}
+
+bool timer_waits::file(section& s, timer_wait_op& op, tick& when, bool announced)
 {
   wheel_core& c = s.at.core;
   c.shards.note_start(s.at);
-  if (!c.file(s, op, when)) return false;
+  if (!c.file(s, op, when, announced)) return false;
   waits_.push_back(op);
   return true;
 }

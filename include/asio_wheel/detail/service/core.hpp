@@ -99,7 +99,9 @@ public:
   /// Files the wait, refuses it if there are too many, or destroys it if the shards are closed.
   /// Whether it was filed: `when` then becomes a tick to wake up at. If not, the core may be gone
   /// when the section ends. Throws std::bad_alloc, with nothing changed.
-  [[nodiscard]] bool file(section& s, wait_op& op, tick& when);
+  ///
+  /// @param announced  the wait has been counted before (shard::announce), and is not too many.
+  [[nodiscard]] bool file(section& s, wait_op& op, tick& when, bool announced = false);
 
   /// To be called after filing: makes sure of a wake-up.
   void wake_at(tick when) noexcept;

@@ -36,6 +36,21 @@ protected:
   explicit lazy_state(wheel_core& c) noexcept : timer_waits(c) {}
   ~lazy_state() = default;
 
+  // For those who have something else to do in the same critical section.
+
+  using timer_waits::announce;
+  using timer_waits::enter;
+  using timer_waits::file;
+  using timer_waits::go_here;
+  using timer_waits::here;
+  using timer_waits::waits_;
+
+  /// What a wait is filed under now. Requires the lock.
+  [[nodiscard]] tick present_tick() const noexcept;
+
+  /// As bring_forward() below.
+  [[nodiscard]] tick bring_forward(const section& s) noexcept;
+
   /// Cancels what is pending and takes over the waits of `other`, and with `take()` what their
   /// deadline consists of.
   template <class Take>
@@ -48,7 +63,7 @@ protected:
   }
 
   /// Whether cancel_all() has ended a wait whose handler has yet to begin.
-  [[nodiscard]] bool is_all_cancelled() noexcept;
+  [[nodiscard]] bool is_all_cancelled(const section& s) noexcept;
 
   /// To be called after the deadline was brought forward.
   void hasten() noexcept;
@@ -58,7 +73,6 @@ protected:
 
 private:
   void adopt_waits() noexcept;
-  [[nodiscard]] tick present_tick() const noexcept;
 
   /// Whether the deadline had not passed when it was set: no need to read the clock to file it.
   [[nodiscard]] virtual bool was_ahead() const noexcept { return false; }

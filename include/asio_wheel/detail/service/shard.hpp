@@ -101,6 +101,41 @@ public:
     guarded.push_back(op);
   }
 
+  // A task that repeats announces its next wait as a run begins, and files it when that is over. In
+  // between the wait is pending, so cancel_all() ends it.
+
+  /// Counts a wait that is to be filed here. Returns a number for the two functions below.
+  [[nodiscard]] std::uint64_t announce() noexcept
+  {
+    ++started_;
+    return stamp_;
+  }
+  /// Call this before the wait is filed, in the same critical section. Returns false if
+  /// cancel_all() has ended it: then it must not be filed.
+  [[nodiscard]] bool take_announced(std::uint64_t number) noexcept
+  {
+    if (is_announced_cancelled(number)) {
+      --left_of_cancelled_;
+      return false;
+    }
+    --started_;  // file() counts it again
+    return true;
+  }
+  /// Cancels a wait that will not be filed after all. Returns how many waits that ends.
+  std::size_t cancel_announced(std::uint64_t number) noexcept
+  {
+    if (is_announced_cancelled(number)) {
+      --left_of_cancelled_;
+      return 0;
+    }
+    ++cancelled_;
+    return 1;
+  }
+  [[nodiscard]] bool is_announced_cancelled(std::uint64_t number) const noexcept
+  {
+    return number <= all_cancelled_;
+  }
+
   // What becomes of one that has just left that list: it is filed as due, for pop_ended(); ends as
   // cancelled or as refused; or is no longer guarded by anybody.
 

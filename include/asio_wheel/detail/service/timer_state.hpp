@@ -50,7 +50,11 @@ protected:
 
   /// Files a wait, as wheel_core::file() does, and lists it. The core is to be woken for it
   /// afterwards; then the object may be gone, but not the core.
-  [[nodiscard]] bool file(section& s, timer_wait_op& op, tick& when);
+  [[nodiscard]] bool file(section& s, timer_wait_op& op, tick& when, bool announced = false);
+
+  /// Announces a wait, as shard::announce() does. Requires the lock. The object must stay at its
+  /// home until that wait is filed.
+  [[nodiscard]] std::uint64_t announce() noexcept;
 
   /// Whether the waits are at home there.
   [[nodiscard]] bool is_at(const home& h) const noexcept;

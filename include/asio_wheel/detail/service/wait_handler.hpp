@@ -166,6 +166,8 @@ private:
       if (outcome == wait_outcome::described) return describe_handler<Handler>(at);
       return self.destroy();
     }
+    if constexpr (requires(Handler & h, Op & op) { h.take_result(op); })
+      self.handler_.take_result(self);  // more than an error
     [[maybe_unused]] const executor_work<Executor> w(std::move(self.work_));
     take_handler(&self, self.handler_)(to_error(outcome));
   }
