@@ -49,6 +49,26 @@ else()
   set(asio_wheel_libraries asio_wheel::asio_wheel)
 endif()
 
+# asio_wheel_precompile(<target>): lets a target of the examples or benchmarks share one precompiled
+# header, if ASIO_WHEEL_PRECOMPILE says so.
+function(asio_wheel_precompile target)
+  if(NOT ASIO_WHEEL_PRECOMPILE)
+    return()
+  endif()
+  if(NOT TARGET asio_wheel_precompiled)
+    set(source ${PROJECT_BINARY_DIR}/asio_wheel_precompiled.cpp)
+    file(CONFIGURE OUTPUT ${source} CONTENT "")
+    add_library(asio_wheel_precompiled OBJECT ${source})
+    # Clang refuses a header that was compiled without the macros of Boost.Program_options.
+    target_link_libraries(asio_wheel_precompiled PRIVATE
+      ${asio_wheel_libraries} Boost::program_options)
+    target_precompile_headers(asio_wheel_precompiled PRIVATE <boost/asio.hpp> <asio_wheel.hpp>)
+    set_target_properties(asio_wheel_precompiled PROPERTIES CXX_EXTENSIONS OFF)
+    asio_wheel_set_warnings(asio_wheel_precompiled)
+  endif()
+  target_precompile_headers(${target} REUSE_FROM asio_wheel_precompiled)
+endfunction()
+
 # asio_wheel_add_program(<name> <source>...): a program that uses the library.
 function(asio_wheel_add_program name)
   add_executable(${name} ${ARGN})

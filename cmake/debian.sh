@@ -67,7 +67,7 @@ install_packages() {
   say "installing with apt-get: ${missing[*]}"
   # Debian's own packages install even if a third-party source is broken.
   "${as_root[@]}" apt-get update -q </dev/null | show_progress || say "apt-get update failed, trying without"
-  "${as_root[@]}" apt-get install -y -q --no-install-recommends \
+  "${as_root[@]}" apt-get install -y -q --no-install-recommends -o DPkg::Lock::Timeout=600 \
     -o Dpkg::Use-Pty=0 -o APT::Color=0 "${missing[@]}" </dev/null | show_progress ||
     fail "apt-get could not install: ${missing[*]}
 (These are their names in Debian 12 and 13. Elsewhere, install what they hold by hand.)"

@@ -45,5 +45,5 @@ for preset in "${presets[@]}"; do
   say "$preset: test"
   runner=()
   [[ $preset == tsan ]] && runner=("${fixed_addresses[@]}")
-  "${runner[@]}" ctest --preset "$preset" </dev/null
+  "${runner[@]}" ctest --preset "$preset" --parallel "$(build_jobs)" </dev/null
 done

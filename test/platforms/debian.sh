@@ -20,7 +20,8 @@ for the next time.
                       parity, and on Boost those of tokens, Boost's libraries, Beast
                       and TLS
   --tests=REGEX       runs only the tests whose names match; default: those of the same
-  --all               builds all and runs the whole suite, the examples with their peers included
+  --all               builds all and runs the whole suite, the examples with their peers included. These are
+                      compiled without a precompiled header, so each includes what it needs
   --beast=FOLDER      runs test/platforms/beast.sh FOLDER there instead
   -Dname=value        goes to CMake
   --expired           takes package lists that have expired, from a mirror that is behind; they are still
@@ -181,5 +182,5 @@ inside bash -c '
     exit 1
   }
   ctest --test-dir "$build" --tests-regex "$tests" --output-on-failure --no-tests=error \
-    --timeout 600
+    --timeout 600 --parallel "$JOBS"
 ' build "$tests" "$compiler" "${OPTIMISE--O1}" "$asio" "$targets" "${definitions[@]}"
