@@ -67,17 +67,24 @@ wheel_timer_service& make_wheel(Context& context, const wheel_options& options =
 }
 
 /// The wheel of an executor's context; made with the default options if there is none. A strand's
-/// context is that of the executor inside. An any_io_executor must not be empty.
+/// context is that of the executor inside. An any_io_executor must not be empty. An
+/// any_completion_executor hides its context, so it has to hold one of Asio's own executors or
+/// strands.
 ///
-/// Exceptions: if it has to be made, std::bad_alloc, and system_error as of make_wheel().
+/// Exceptions: if it has to be made, std::bad_alloc, and system_error as of make_wheel();
+///   std::logic_error if the executor hides its context.
 /// Thread safety: safe.
 template <class Executor>
   requires(!execution_context_type<Executor>)
 wheel_timer_service& use_wheel(const Executor& ex)
 {
-  asio::execution_context& context = asio::query(ex, asio::execution::context);
-  wheel_timer_service* const wheel = detail::recent_wheel(context);
-  return wheel ? *wheel : detail::find_wheel(context, ex);
+  if constexpr (detail::hides_context<Executor>) {
+    return use_wheel(detail::innermost_executor(ex));
+  } else {
+    asio::execution_context& context = asio::query(ex, asio::execution::context);
+    wheel_timer_service* const wheel = detail::recent_wheel(context);
+    return wheel ? *wheel : detail::find_wheel(context, ex);
+  }
 }
 
 /// The wheel of a context; made with the default options if there is none.

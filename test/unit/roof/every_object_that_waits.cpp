@@ -1,6 +1,7 @@
 // What wheel_timer, wheel_watchdog, heartbeat and wheel_interval have in common: where their
 // handlers run, when their memory goes, and how a wait ends.
 #include <array>
+#include <boost/asio/any_completion_handler.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/bind_allocator.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
@@ -40,7 +41,12 @@ using any = asio::any_io_executor;
 
 // How to make an object whose wait completes after `delay`, and how to wait on it.
 
+template <class... Results>
+using erased_handler = asio::any_completion_handler<void(error_code, Results...)>;
+
 struct timer {
+  using erased = erased_handler<>;
+
   template <class Executor = any>
   static auto make(wheel_place<Executor> place, wheel_timer::duration delay)
   {
@@ -53,6 +59,8 @@ struct timer {
 };
 
 struct watchdog {
+  using erased = erased_handler<>;
+
   template <class Executor = any>
   static auto make(wheel_place<Executor> place, wheel_timer::duration delay)
   {
@@ -66,6 +74,8 @@ struct watchdog {
 };
 
 struct heart {
+  using erased = erased_handler<heartbeat_event>;
+
   template <class Executor = any>
   static auto make(wheel_place<Executor> place, wheel_timer::duration delay)
   {
@@ -83,6 +93,8 @@ struct heart {
 };
 
 struct interval {
+  using erased = erased_handler<wheel_timer::time_point>;
+
   template <class Executor = any>
   static auto make(wheel_place<Executor> place, wheel_timer::duration delay)
   {
@@ -272,6 +284,25 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(prefers_the_handlers_own_executor, kind, all)
              }));
   support::run_to_end(c.context);
   BOOST_TEST(there);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(calls_an_erased_handler_on_its_own_executor, kind, all)
+{
+  context_with_wheel c;
+  const auto strand = asio::make_strand(c.context);
+  int there = 0;
+  const auto handler = [&](error_code, const auto&...) {
+    there += strand.running_in_this_thread() ? 1 : 0;
+  };
+  auto expires = kind::make({strand}, 1ms);
+  auto cancelled = kind::make({strand}, 1h);
+  auto typed = kind::make(wheel_place<std::decay_t<decltype(strand)>>(strand), 1ms);
+  kind::wait(expires, typename kind::erased(handler));
+  kind::wait(cancelled, typename kind::erased(handler));
+  kind::wait(typed, typename kind::erased(handler));
+  cancelled.cancel();
+  support::run_to_end(c.context);
+  BOOST_TEST(there == 3);
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(never_completes_inline, kind, all)

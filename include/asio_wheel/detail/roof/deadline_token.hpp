@@ -8,7 +8,10 @@
 #include <asio_wheel/use_wheel.hpp>
 #include <asio_wheel/wheel_timer_service.hpp>
 
+// clang-format off
+#include ASIO_WHEEL_ASIO(system_executor.hpp)
 #include ASIO_WHEEL_ASIO(use_awaitable.hpp)
+// clang-format on
 
 #include <concepts>
 #include <exception>
@@ -121,6 +124,22 @@ concept has_executor = requires(const Initiation& i)
   {i.get_executor()};
 };
 
+/// The wheel of the handler's own executor; throws if the handler has none.
+template <class Handler>
+[[nodiscard]] wheel_timer_service& wheel_of_handler(const Handler& handler)
+{
+  if constexpr (lacks_executor<Handler> || !has_executor_type<Handler>) {
+    fail_without_wheel();
+  } else {
+    using associated = asio::associated_executor_t<Handler, asio::system_executor>;
+    const associated& ex = asio::get_associated_executor(handler, asio::system_executor());
+    // An erased handler returns what it was offered if it has no executor.
+    if constexpr (erased_executor<associated>)
+      if (ex.template target<asio::system_executor>()) fail_without_wheel();
+    return use_wheel(ex);
+  }
+}
+
 template <class Initiation>
 struct initiation_base {
   Initiation initiation;
@@ -179,28 +198,30 @@ private:
       if (!wheel) {
         if constexpr (has_executor<Initiation>)
           wheel = &use_wheel(this->initiation.get_executor());
-        else if constexpr (has_own_executor<Handler>)
-          wheel = &use_wheel(asio::get_associated_executor(handler, no_executor{}));
         else
-          fail_without_wheel();
+          wheel = &wheel_of_handler(handler);
       }
       return deadline_filing(detail::core_of(*wheel), by.when);
     }
   }
 
-  /// The executor of a handler without one. Where the initiation has none either, the wheel's is
-  /// offered to a handler that wraps what it is offered.
+  /// The executor that the handler is offered: the initiation's, or else the wheel's. no_executor
+  /// if that makes no difference: see limited_operation.
   template <class Handler, class Where>
   [[nodiscard]] decltype(auto) fallback_for([[maybe_unused]] const Where& where) const noexcept
   {
-    if constexpr (has_own_executor<Handler>)
-      return no_executor{};
-    else if constexpr (has_executor<Initiation>)
-      return this->initiation.get_executor();
-    else if constexpr (wraps_executor<Handler>)
+    if constexpr (has_executor<Initiation>) {
+      using offered = std::remove_cvref_t<decltype(this->initiation.get_executor())>;
+      if constexpr (may_use_candidate<Handler, offered>)
+        return this->initiation.get_executor();
+      else
+        return no_executor{};
+    } else if constexpr (!lacks_executor<Handler> &&
+                         may_use_candidate<Handler, asio::any_io_executor>) {
       return where.executor();
-    else
+    } else {
       return no_executor{};
+    }
   }
 };
 

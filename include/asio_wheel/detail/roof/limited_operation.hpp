@@ -17,7 +17,8 @@ namespace asio_wheel::detail {
 /// The state of one operation with a deadline: the user's handler, the deadline and what the
 /// operation proper listens to, in one allocation.
 ///
-/// `Fallback` is the executor of a handler without one, or no_executor. `Where` is a
+/// `Fallback` is the executor that the handler is offered. It is no_executor if a handler without
+/// one may run anywhere, or if the handler has an executor whatever it is offered. `Where` is a
 /// deadline_filing or a guard_filing.
 template <class Handler, class Fallback, class Where, class... Signatures>
 class limited_operation final : public deadline_wait {
@@ -173,7 +174,12 @@ private:
 
   [[nodiscard]] executor_type executor() const noexcept
   {
-    return asio::get_associated_executor(handler_, fallback_);
+    if constexpr (runs_anywhere)
+      return {};
+    else if constexpr (std::is_same_v<Fallback, no_executor>)
+      return asio::get_associated_executor(handler_, core().executor);
+    else
+      return asio::get_associated_executor(handler_, fallback_);
   }
 
   void listen()
@@ -201,7 +207,8 @@ private:
       if constexpr (!runs_anywhere) {
         const executor_type ex = self.executor();
         if (!is_native(ex, self.core().executor))
-          return self.send(taken_up, [&ex](auto f) { asio::post(ex, errand(std::move(f))); });
+          return self.send(taken_up,
+                           [&](auto f) { post_to(ex, self.core(), errand(std::move(f))); });
       }
       outcome = self.begin_here(taken_up);
       if (outcome == wait_outcome::undecided) return;
@@ -264,7 +271,7 @@ private:
       if constexpr (runs_anywhere)
         core().post(std::move(r));
       else
-        asio::post(executor(), std::move(r));
+        post_to(executor(), core(), std::move(r));
     } catch (...) {
       // Without memory to be posted in, the result is lost with the operation. So it is without an
       // executor, if the wheel is gone that would have lent its own.

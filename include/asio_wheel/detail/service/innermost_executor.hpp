@@ -2,18 +2,61 @@
 #pragma once
 
 #include <asio_wheel/asio.hpp>
+#include <asio_wheel/detail/ground/export.hpp>
+
+#include ASIO_WHEEL_ASIO(system_executor.hpp)
+
+#include <type_traits>
+#include <utility>
 
 namespace asio_wheel::detail {
 
-/// The executor inside a strand, and any other executor itself. It does not track work, which would
-/// keep the context running as long as it has a wheel.
-[[nodiscard]] asio::any_io_executor innermost_executor(const asio::any_io_executor& ex);
+/// Throws std::logic_error: the executor hides its context.
+[[noreturn]] ASIO_WHEEL_EXPORT void fail_without_context();
 
-/// The same for any other executor.
+template <class Executor>
+inline constexpr bool hides_context = !asio::can_query_v<Executor, asio::execution::context_t> &&
+                                      asio::execution::is_executor<Executor>::value;
+
+/// Returns the executor inside a strand, and any other executor itself. The result does not track
+/// work, which would keep the context running as long as it has a wheel.
+[[nodiscard]] ASIO_WHEEL_EXPORT asio::any_io_executor innermost_executor(
+  const asio::any_io_executor& ex);
+
+/// The type of an executor that never calls a function at once.
+template <class Executor>
+using posting = std::decay_t<decltype(asio::require(std::declval<const Executor&>(),
+                                                    asio::execution::blocking.never))>;
+
+/// Returns the first of `Targets` that an erased executor holds; throws if that is none of them.
+template <class... Targets, class Executor>
+[[nodiscard]] asio::any_io_executor target_of(const Executor& ex)
+{
+  asio::any_io_executor found;
+  const auto is_held = [&]<class Target>(const Target* target) {
+    if (target) found = *target;
+    return target != nullptr;
+  };
+  if (!(is_held(ex.template target<Targets>()) || ...)) fail_without_context();
+  return found;
+}
+
+/// The same for any other executor. One that hides its context, as any_completion_executor does,
+/// has to hold one of Asio's own.
 template <class Executor>
 [[nodiscard]] asio::any_io_executor innermost_executor(const Executor& ex)
 {
-  return innermost_executor(asio::any_io_executor(ex));
+  if constexpr (hides_context<Executor>) {
+    using io = asio::io_context::executor_type;
+    using pool = asio::thread_pool::executor_type;
+    using asio::strand;
+    return innermost_executor(
+      target_of<io, pool, strand<asio::any_io_executor>, strand<io>, strand<pool>, posting<io>,
+                posting<pool>, asio::system_executor>(
+        asio::prefer(ex, asio::execution::outstanding_work.untracked)));
+  } else {
+    return innermost_executor(asio::any_io_executor(ex));
+  }
 }
 
 /// The same for a strand.
@@ -21,17 +64,6 @@ template <class Inner>
 [[nodiscard]] asio::any_io_executor innermost_executor(const asio::strand<Inner>& ex)
 {
   return innermost_executor(ex.get_inner_executor());
-}
-inline asio::any_io_executor innermost_executor(const asio::any_io_executor& ex)
-{
-  using asio::strand;
-  if (const auto* s = ex.target<strand<asio::any_io_executor>>()) return innermost_executor(*s);
-  if (const auto* s = ex.target<strand<asio::io_context::executor_type>>())
-    return innermost_executor(*s);
-  if (const auto* s = ex.target<strand<asio::thread_pool::executor_type>>())
-    return innermost_executor(*s);
-  return asio::prefer(ex, asio::execution::outstanding_work.untracked,
-                      asio::execution::blocking.possibly);
 }
 
 }  // namespace asio_wheel::detail

@@ -9,6 +9,7 @@
 #include <asio_wheel/detail/service/wait_op.hpp>
 #include <asio_wheel/wheel_errc.hpp>
 
+#include <concepts>
 #include <type_traits>
 #include <typeinfo>
 #include <utility>
@@ -39,18 +40,35 @@ public:
   friend bool operator!=(no_executor, no_executor) noexcept { return false; }
 };
 
-/// Whether the handler has an executor of its own. One that wraps the executor that it is offered
-/// has not; nor has one without any.
+/// True if the handler has no executor: whatever it is offered is returned as it is. Otherwise ask
+/// the handler, and offer it the executor that counts: it may return another, return what it is
+/// offered, or wrap that. any_completion_handler does the first or the second behind one type.
 template <class Handler>
-inline constexpr bool has_own_executor =
+inline constexpr bool lacks_executor =
+  std::is_same_v<asio::associated_executor_t<Handler, no_executor>, no_executor>;
+
+/// True if the handler's executor is of one type, whatever the handler is offered.
+template <class Handler>
+inline constexpr bool has_executor_type =
   std::is_same_v<asio::associated_executor_t<Handler, no_executor>,
                  asio::associated_executor_t<Handler, asio::any_io_executor>>;
 
-/// Whether it is one that wraps what it is offered.
-template <class Handler>
-inline constexpr bool wraps_executor =
-  !has_own_executor<Handler> &&
-  !std::is_same_v<asio::associated_executor_t<Handler, no_executor>, no_executor>;
+/// True if the handler's executor may be, or contain, the `Candidate` that the handler is offered.
+/// It cannot be if Asio's own rule for `executor_type` applies, or if no such executor can be made
+/// of the candidate.
+template <class Handler, class Candidate>
+inline constexpr bool may_use_candidate = [] {
+  if constexpr (lacks_executor<Handler> || !has_executor_type<Handler>)
+    return true;
+  else if constexpr (requires(const Handler& h) {
+                       typename Handler::executor_type;
+                       h.get_executor();
+                     })
+    return false;
+  else
+    return std::is_constructible_v<asio::associated_executor_t<Handler, Candidate>,
+                                   const Candidate&>;
+}();
 
 /// Requires that it does end, by a call.
 [[nodiscard, gnu::always_inline]] inline error_code to_error(wait_outcome outcome) noexcept
@@ -178,46 +196,52 @@ private:
   [[no_unique_address]] executor_work<Executor> work_;
 };
 
-/// Whether `ex` is `native`, so that a function run by one need not be passed to the other.
+/// An executor that holds any other of some properties, as any_completion_executor does.
+template <class Executor>
+concept erased_executor = std::constructible_from<Executor, const asio::any_io_executor&> &&
+  requires(const Executor& ex)
+{
+  ex.target_type();
+};
+
+/// Returns true if `ex` is `native`, so that a function run by one need not be passed to the other.
 template <class Executor>
 [[nodiscard]] bool is_native(const Executor& ex, const asio::any_io_executor& native) noexcept
 {
   if constexpr (std::is_same_v<Executor, asio::any_io_executor>) {
     return ex == native;
+  } else if constexpr (erased_executor<Executor>) {
+    return ex == Executor(native);
   } else {
     const Executor* target = native.target<Executor>();
     return target && *target == ex;
   }
 }
 
-/// Starts a wait whose handler runs through its associated executor, or through `fallback`.
-/// `native` is the wheel's own: nothing has to be dispatched to get there.
-template <class Op, class Handler, class Fallback, class Start>
-void launch_wait(Handler& handler, const asio::any_io_executor& native, const Fallback& fallback,
+/// Posts a function to `ex`. Some executors cannot be told not to call it at once, for example
+/// any_completion_executor. These get it from a function that is posted to the wheel's executor.
+template <class Executor, class Function>
+void post_to(const Executor& ex, wheel_core& core, Function f)
+{
+  if constexpr (asio::execution::is_executor<Executor>::value &&
+                !asio::can_require_v<Executor, asio::execution::blocking_t::never_t>)
+    core.post([ex, f = std::move(f)]() mutable { asio::dispatch(ex, std::move(f)); });
+  else
+    asio::post(ex, std::move(f));
+}
+
+/// Starts a wait whose handler has an executor, for which it is offered `candidate`. `native` is
+/// the wheel's own: nothing has to be dispatched to get there.
+template <class Op, class Handler, class Candidate, class Start>
+void launch_wait(Handler& handler, const asio::any_io_executor& native, const Candidate& candidate,
                  Start start)
 {
-  if constexpr (has_own_executor<Handler>) {
-    using associated = asio::associated_executor_t<Handler, no_executor>;
-    const associated ex = asio::get_associated_executor(handler, no_executor{});
-    if (is_native(ex, native))
-      wait_handler<Handler, no_executor, Op>::launch(handler, no_executor{}, start);
-    else
-      wait_handler<Handler, associated, Op>::launch(handler, ex, start);
-  } else if constexpr (!wraps_executor<Handler>) {
-    wait_handler<Handler, Fallback, Op>::launch(handler, fallback, start);
-  } else {
-    using offered =
-      std::conditional_t<std::is_same_v<Fallback, no_executor>, asio::any_io_executor, Fallback>;
-    using wrapping = asio::associated_executor_t<Handler, offered>;
-    const auto launch = [&](const offered& ex) {
-      wait_handler<Handler, wrapping, Op>::launch(
-        handler, asio::get_associated_executor(handler, ex), start);
-    };
-    if constexpr (std::is_same_v<Fallback, no_executor>)
-      launch(native);
-    else
-      launch(fallback);
-  }
+  using associated = asio::associated_executor_t<Handler, Candidate>;
+  const associated& ex = asio::get_associated_executor(handler, candidate);
+  if (is_native(ex, native))
+    wait_handler<Handler, no_executor, Op>::launch(handler, no_executor{}, start);
+  else
+    wait_handler<Handler, associated, Op>::launch(handler, ex, start);
 }
 
 /// An executor and whether it is the wheel's own, so that nothing need be dispatched to get there.
@@ -275,20 +299,30 @@ struct initiate_wait {
   State* state;  // a pointer, so that a deferred operation can be assigned to
   const timer_executor<Executor>* executor;
 
-  [[nodiscard]] executor_type get_executor() const noexcept
-  {
-    return executor ? executor->get(native()) : native();
-  }
+  [[nodiscard]] executor_type get_executor() const noexcept { return candidate(); }
 
   template <class Handler, class... Args>
   void operator()(Handler&& handler, Args... args) const
   {
     std::decay_t<Handler> h(std::forward<Handler>(handler));
     const auto start = [&, to = state](Op& op) { to->start(op, args...); };
-    if (!executor || executor->is_native_to_wheel())
-      launch_wait<Op>(h, native(), no_executor{}, start);
+    using handler_type = std::decay_t<Handler>;
+    if constexpr (!may_use_candidate<handler_type, Executor>)
+      launch_wait<Op>(h, native(), native(), start);
+    else if constexpr (!lacks_executor<handler_type>)
+      launch_wait<Op>(h, native(), candidate(), start);
+    else if (!executor || executor->is_native_to_wheel())
+      wait_handler<handler_type, no_executor, Op>::launch(h, no_executor{}, start);
     else
-      launch_wait<Op>(h, native(), executor->get(native()), start);
+      wait_handler<handler_type, Executor, Op>::launch(h, executor->get(native()), start);
+  }
+
+  /// The executor that handlers are offered.
+  [[nodiscard]] const Executor& candidate() const noexcept
+  {
+    if constexpr (std::is_same_v<Executor, asio::any_io_executor>)
+      if (!executor) return native();
+    return executor->get(native());
   }
 
   [[nodiscard]] const asio::any_io_executor& native() const noexcept
