@@ -403,6 +403,23 @@ const std::map<std::pair<std::string, std::string>, void (*)(const settings&)> a
   {{"touch", "steady"}, run<touch<steady_timer>>},
 };
 
+/// What the counts depend on, other than the code.
+std::string compiled_by()
+{
+#if defined(__clang__)
+  std::string what = fmt::format("clang++ {}", __clang_major__);
+#elif defined(__GNUC__)
+  std::string what = fmt::format("g++ {}", __GNUC__);
+#else
+  std::string what = "another compiler";
+#endif
+#if defined(BOOST_ASIO_VERSION)
+  what += fmt::format(", Asio {}.{}.{}", BOOST_ASIO_VERSION / 100'000,
+                      BOOST_ASIO_VERSION / 100 % 1'000, BOOST_ASIO_VERSION % 100);
+#endif
+  return what;
+}
+
 }  // namespace
 
 int main(int argc, char** argv)
@@ -424,8 +441,14 @@ int main(int argc, char** argv)
     add("timers", number(s.timers, "timers", 1), "that re-arm themselves; waits, for cancel_one");
     add("delay", number(s.delay, "delay", 0), "ms, for rearm");
     add("shards", number(s.shards, "shards", 0), "of the wheel; 0: as many as processors");
+    bool compiler = false;
+    add("compiler", po::bool_switch(&compiler), "says which, and Asio's version; does nothing");
     if (!common::parse_command_line(argc, argv, "What an act costs; costs.py counts.\n", options))
       return EXIT_SUCCESS;
+    if (compiler) {
+      fmt::print("{}\n", compiled_by());
+      return EXIT_SUCCESS;
+    }
     const auto found = acts.find({s.act, s.of});
     if (found == acts.end()) throw po::error(fmt::format("there is no act {} of {}", s.act, s.of));
     const idle_thread second;

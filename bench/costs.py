@@ -4,13 +4,17 @@ machine is.
 
     python3 bench/costs.py --build build/release               prints a table
     python3 bench/costs.py --json bench/costs.json             writes it to a file, too
+    python3 bench/costs.py --check                             fails if an act has become more than 3 % dearer
+    python3 bench/costs.py --renew                             makes these counts the ones that --check compares with
 
-The acts are described in costs.cpp. Needs valgrind and strace.
+The acts are described in costs.cpp. Needs valgrind, the table strace too. bench/costs_baseline.json has the counts of the
+wheel that --check compares with, for each compiler. A compiler that is not there is not checked (exit code 77).
 """
 
 import argparse
 import json
 import pathlib
+import platform
 import re
 import shutil
 import signal
@@ -41,6 +45,11 @@ ROWS = [
     ("sign of life: touch()", "touch", [], 64_000, 64_000, ""),
 ]
 OF = ("steady", "wheel")
+# How often an act meets the clock is not the same in every run.
+UNSTEADY = {"10 timers re-arming each ms, an expiry", "100 timers", "1,000 timers"}
+BASELINE = pathlib.Path(__file__).with_name("costs_baseline.json")
+MOST = 1.03  # times the baseline
+NOT_CHECKED = 77
 
 
 def arguments():
@@ -48,6 +57,8 @@ def arguments():
     p.add_argument("--build", default="build/release", help="where the programs were built [%(default)s]")
     p.add_argument("--act", help="only this one")
     p.add_argument("--json", help="a file for the figures")
+    p.add_argument("--check", action="store_true", help="compare with the baseline instead")
+    p.add_argument("--renew", action="store_true", help="write the baseline instead")
     return p.parse_args()
 
 
@@ -71,9 +82,51 @@ def system_calls(program):
         return int(re.search(r"^\s*(\d+)\s+total$", table.read(), re.MULTILINE)[1])
 
 
+def compiler_of(program):
+    """As the baseline names it: "g++ 12, Asio 1.26.0, x86_64"."""
+    said = subprocess.run([str(program), "--compiler"], capture_output=True, text=True)
+    if said.returncode:
+        sys.exit(f"costs.py: {program} --compiler: exit code {said.returncode}\n{said.stderr.strip()}")
+    return f"{said.stdout.strip()}, {platform.machine()}"
+
+
+def counts_of_wheel(program, rows):
+    for text, act, options, counted, _, _ in rows:
+        if text not in UNSTEADY:
+            line = [program, "--act", act, "--of", "wheel", "--times", counted, *options]
+            yield text, instructions(line) / counted
+
+
+def check(program, rows):
+    """The exit code."""
+    compiler = compiler_of(program)
+    baseline = json.loads(BASELINE.read_text()) if BASELINE.is_file() else {}
+    if compiler not in baseline:
+        print(f"costs.py: {BASELINE.name} has nothing of {compiler}: not checked")
+        return NOT_CHECKED
+    dearer = []
+    print("| per | baseline | now | |\n|---|--:|--:|---|")
+    for text, now in counts_of_wheel(program, rows):
+        before = baseline[compiler].get(text)
+        if before is None:
+            sys.exit(f"costs.py: {BASELINE.name} does not have '{text}': --renew it")
+        if now > MOST * before:
+            dearer.append(text)
+        print(f"| {text} | {before:,.1f} | {now:,.1f} | {100 * (now / before - 1):+.1f} %"
+              f"{' **too dear**' if text in dearer else ''} |", flush=True)
+    return 1 if dearer else 0
+
+
+def renew(program, rows):
+    baseline = json.loads(BASELINE.read_text()) if BASELINE.is_file() else {}
+    counts = baseline.setdefault(compiler_of(program), {})
+    counts.update((text, round(count, 1)) for text, count in counts_of_wheel(program, rows))
+    BASELINE.write_text(json.dumps(baseline, indent=1) + "\n")
+
+
 def main():
     args = arguments()
-    for tool in ("valgrind", "strace"):
+    for tool in ("valgrind",) if args.check or args.renew else ("valgrind", "strace"):
         if not shutil.which(tool):
             sys.exit(f"costs.py: {tool} is needed, and not found: apt-get install {tool}")
     build = pathlib.Path(args.build)
@@ -83,6 +136,10 @@ def main():
     rows = [row for row in ROWS if args.act in (None, row[1])]
     if not rows:
         sys.exit(f"costs.py: there is no act {args.act}")
+    if args.check:
+        return check(program, rows)
+    if args.renew:
+        return renew(program, rows)
     if args.json and not report.is_writable(pathlib.Path(args.json)):  # said now, not when there are figures
         sys.exit(f"costs.py: {args.json} cannot be written")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends the program that runs, as Ctrl-C does
@@ -113,6 +170,6 @@ def main():
 
 if __name__ == "__main__":
     try:
-        main()
+        sys.exit(main())
     except KeyboardInterrupt:
         sys.exit(130)

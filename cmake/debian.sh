@@ -12,6 +12,8 @@ build_packages=(g++ cmake ninja-build "libboost$boost-dev" "libboost-test$boost-
 # What the examples are checked against: real servers, real load; and what it takes to talk to Redis
 # and to test TLS.
 peer_packages=(libhiredis-dev libssl-dev redis-server wrk nginx-light curl python3 iproute2)
+# With which a test counts instructions.
+count_packages=(valgrind python3-minimal)
 clang_packages=(clang-16 libclang-rt-16-dev)
 check_packages=(git clang-format-14 clang-tidy-16 doxygen python3-minimal "${build_packages[@]}")
 

@@ -29,6 +29,7 @@ done
 ((${#presets[@]})) || presets=(release)
 
 packages=("${build_packages[@]}" "${peer_packages[@]}")
+[[ " ${presets[*]} " != *" release "* ]] || packages+=("${count_packages[@]}")
 [[ " ${presets[*]} " =~ " clang-16 "|" asan-ubsan " ]] && packages+=("${clang_packages[@]}")
 install_packages "${packages[@]}"
 
