@@ -40,8 +40,8 @@ inline constexpr std::size_t forever = detail::unlimited_times;
 ///
 /// Thread safety: a distinct object is safe, and so is a shared one, other than for construction
 /// and destruction: several threads may call `Hash` at once. The scheduler holds its lock while it
-/// compares keys, so `Equal` must not use the scheduler. It holds no lock while it hashes a key, nor
-/// while it copies, moves, calls or destroys a function or a key, nor while it starts or ends a
+/// compares keys, so `Equal` must not use the scheduler. It holds no lock while it hashes a key,
+/// nor while it copies, moves, calls or destroys a function or a key, nor while it starts or ends a
 /// wait. `Hash` and `Equal` are called only in the members that take a key, and may throw there.
 template <class Key, class Hash = std::hash<Key>, class Equal = std::equal_to<Key>>
 class keyed_scheduler {

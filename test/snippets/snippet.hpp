@@ -106,4 +106,36 @@ private:
   tcp::socket peer_{context};
 };
 
+/// 200 requests a second for tokens of 100, each with a deadline of 100 ms, for 10 s. Returns how
+/// many got one in the last second.
+template <class Bucket>
+asio::awaitable<int> served_in_overload(Bucket& bucket, wheel_timer_service& wheel)
+{
+  const auto served = std::make_shared<int>(0);
+  for (int i = 0; i != 2000; ++i) {
+    if (i == 1800) *served = 0;
+    asio::co_spawn(wheel.get_executor(), bucket.take(),
+                   timeout_after(100ms, [served](const std::exception_ptr& error) {
+                     if (!error) ++*served;
+                   }));
+    co_await wheel.async_wait(5ms);
+  }
+  co_return *served;
+}
+
+/// Empties the bucket, lets two wait for it, and ends them by cancel_all().
+template <class Bucket>
+asio::awaitable<void> end_all(Bucket& bucket, wheel_timer_service& wheel)
+{
+  while (bucket.try_take()) continue;
+  int ended = 0;
+  for (int i = 0; i != 2; ++i)
+    asio::co_spawn(wheel.get_executor(), bucket.take(),
+                   [&](const std::exception_ptr& error) { ended += error ? 1 : 0; });
+  co_await wheel.async_wait(1ms);
+  wheel.cancel_all();
+  co_await bucket.take();
+  assert(ended == 2);
+}
+
 }  // namespace snippets
