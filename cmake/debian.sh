@@ -15,7 +15,7 @@ peer_packages=(libhiredis-dev libssl-dev redis-server wrk nginx-light curl pytho
 # With which a test counts instructions.
 count_packages=(valgrind python3-minimal)
 clang_packages=(clang-16 libclang-rt-16-dev)
-check_packages=(git clang-format-14 clang-tidy-16 doxygen python3-minimal "${build_packages[@]}")
+check_packages=(git clang-format-14 clang-tidy-16 doxygen python3-minimal yamllint "${build_packages[@]}")
 
 say() {
   printf '== %s\n' "$*" | fold -s -w 79

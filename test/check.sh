@@ -15,6 +15,7 @@ root; asks nothing), then checks, without a check named all of them:
   links      what the Markdown files link to exists, headings included
   pictures   the guide's pictures are those that doc/pictures.py draws
   reference  Doxygen has nothing to say about the comments on public names
+  workflow   yamllint has nothing to say about .github
   tidy       clang-tidy finds nothing in src and the headers
 END
 }
@@ -40,6 +41,10 @@ check_reference() {
   doxygen doc/Doxyfile
 }
 
+check_workflow() {
+  yamllint --strict -d '{extends: default, rules: {line-length: {max: 110}}}' .github
+}
+
 # As one unit, as they are built: Asio costs more to parse than all of them.
 check_tidy() {
   local unit=build/tidy/sources.cpp
@@ -53,11 +58,11 @@ checks=()
 for argument in "$@"; do
   case $argument in
     -h | --help) usage; exit ;;
-    format | links | pictures | reference | tidy) checks+=("$argument") ;;
+    format | links | pictures | reference | workflow | tidy) checks+=("$argument") ;;
     *) usage >&2; fail "no such check: $argument" ;;
   esac
 done
-((${#checks[@]})) || checks=(format links pictures reference tidy)
+((${#checks[@]})) || checks=(format links pictures reference workflow tidy)
 
 install_packages "${check_packages[@]}"
 for check in "${checks[@]}"; do
