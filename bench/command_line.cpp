@@ -33,12 +33,11 @@ bool parse_options(int argc, char** argv, options& o)
   // As a real number, so that 1e6 is one.
   const auto number = [&](const char* name, auto& value, double lowest, double highest,
                           const char* unit, const char* text) {
-    const auto check = common::in_range(name, lowest, highest);
-    const auto take = [&value, check](double given) {
-      check(given);
-      value = static_cast<std::remove_reference_t<decltype(value)>>(given);
+    const auto take = [&value, name, lowest, highest](const std::string& given) {
+      value = static_cast<std::remove_reference_t<decltype(value)>>(
+        common::number_in(name, given, lowest, highest));
     };
-    add(name, po::value<double>()->value_name(unit)->notifier(take),
+    add(name, po::value<std::string>()->value_name(unit)->notifier(take),
         fmt::format("{} [{}]", text, value).c_str());
   };
   constexpr double most = 1e15;

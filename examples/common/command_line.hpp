@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <boost/program_options.hpp>
 
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -13,33 +14,49 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <type_traits>
 #include <utility>
 
 namespace common {
 
 namespace po = boost::program_options;
 
-/// Makes a check that refuses values out of range.
-template <class Number>
-auto in_range(std::string name, Number lowest, Number highest)
+/// Refuses what an option is given.
+[[noreturn]] inline void refuse(std::string_view name, std::string_view wanted,
+                                std::string_view given)
 {
-  return [=](const Number& value) {
-    // Negated, so that it refuses NaN, too.
-    if (!(value >= lowest && value <= highest))
-      throw po::error(
-        fmt::format("--{} must be within {} and {}, not {}", name, lowest, highest, value));
-  };
+  throw po::error(fmt::format("--{} must be {}, not {}", name, wanted, given));
+}
+
+/// An option's value. Throws po::error, which says whether it is no number or out of range.
+template <class Number>
+Number number_in(std::string_view name, std::string_view text, Number lowest, Number highest)
+{
+  const bool is_below = std::is_unsigned_v<Number> && text.starts_with('-');
+  const char* const begin = text.data() + (is_below || text.starts_with('+') ? 1 : 0);
+  const char* const end = text.data() + text.size();
+  Number value{};
+  const auto [stop, ec] = std::from_chars(begin, end, value);
+  if (stop != end || ec == std::errc::invalid_argument)
+    refuse(name, "a number", fmt::format("'{}'", text));
+  // Negated, so that it refuses NaN, too.
+  if (ec != std::errc() || is_below || !(value >= lowest && value <= highest))
+    refuse(name, fmt::format("within {} and {}", lowest, highest), text);
+  return value;
 }
 
 /// An option with a range, whose default is the value of `target`. --help shows `unit`.
 template <class Number>
-po::typed_value<Number>* ranged(Number& target, std::string name, Number lowest, Number highest,
-                                const char* unit)
+po::typed_value<std::string>* ranged(Number& target, std::string name, Number lowest,
+                                     Number highest, const char* unit)
 {
-  return po::value(&target)
+  return po::value<std::string>()
     ->value_name(unit)
-    ->default_value(target, fmt::to_string(target))
-    ->notifier(in_range(std::move(name), lowest, highest));
+    ->default_value(fmt::to_string(target))
+    ->notifier([=, &target, name = std::move(name)](const std::string& text) {
+      target = number_in(name, text, lowest, highest);
+    });
 }
 
 /// Reads the command line. Prints the help and returns false if --help was given. Throws po::error.

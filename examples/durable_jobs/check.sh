@@ -69,6 +69,11 @@ says 0 '^1 due|^2 due' jobs list
 
 say "bad input is refused"
 says 2 'in must be a duration like' jobs add --in soon x
+says 2 "in must be within 0s and 10000d, not '36500d'" jobs add --in 36500d x
+says 2 "every must be within 0s and 10000d, not '-5s'" jobs add --every=-5s x
+says 2 "in must be within 0s and 10000d, not '1e999d'" jobs add --in 1e999d x
+says 2 'concurrency must be within 1 and 1000, not 99999999999999' jobs work --concurrency 99999999999999
+says 2 "concurrency must be a number, not 'two'" jobs work --concurrency two
 says 2 'at must be a UTC time' jobs add --at noon x
 says 2 'concurrency must be within 1 and 1000, not 0' jobs work --concurrency 0
 says 2 "no command 'dance'" "$programs/durable_jobs" dance

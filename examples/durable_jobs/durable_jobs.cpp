@@ -160,6 +160,8 @@ new_job job_in(const std::string& line)
   const auto delay = durable_jobs::parse_duration(line.substr(0, first));
   if (first == std::string::npos || !delay)
     throw std::runtime_error(fmt::format("not '<delay> <key> <payload>': '{}'", line));
+  if (!durable_jobs::is_in_range(*delay))
+    throw std::runtime_error(fmt::format("the delay is not within 0s and 10000d: '{}'", line));
   new_job j;
   j.delay = *delay;
   j.key = line.substr(first + 1, second - first - 1);

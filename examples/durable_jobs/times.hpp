@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <boost/program_options/errors.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cmath>
@@ -18,8 +19,10 @@
 
 namespace durable_jobs {
 
-/// "250ms", "30s", "5m", "2h", "1d"; rounded up. Nothing if it is none, or not within 0 and 10,000
-/// days.
+constexpr std::chrono::milliseconds longest_duration = std::chrono::days{10'000};
+
+/// "250ms", "30s", "5m", "2h", "1d"; rounded up. Nothing if it is no duration. One that is negative
+/// or too long stays so: ask is_in_range().
 inline std::optional<std::chrono::milliseconds> parse_duration(std::string_view text)
 {
   struct unit {
@@ -30,20 +33,32 @@ inline std::optional<std::chrono::milliseconds> parse_duration(std::string_view 
     {"ms", 1}, {"s", 1000}, {"m", 60'000}, {"h", 3'600'000}, {"d", 86'400'000}};
   double number = 0;
   const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (ec != std::errc() || !(number >= 0)) return std::nullopt;
+  if (ec == std::errc::invalid_argument || std::isnan(number)) return std::nullopt;
   const auto name = text.substr(static_cast<std::size_t>(end - text.data()));
   for (const auto& u : units) {
-    const double ms = number * static_cast<double>(u.ms);
-    if (name == u.name && ms <= 86'400'000e4)
-      return std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(ms)));
+    if (name != u.name) continue;
+    if (ec == std::errc::result_out_of_range) return std::chrono::milliseconds::max();
+    const double most = static_cast<double>(longest_duration.count()) + 1;
+    if (number < 0) return std::chrono::milliseconds::min();
+    const double ms = std::min(number * static_cast<double>(u.ms), most);
+    return std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(ms)));
   }
   return std::nullopt;
+}
+
+inline bool is_in_range(std::chrono::milliseconds d)
+{
+  return d >= d.zero() && d <= longest_duration;
 }
 
 /// An option's value. Throws po::error.
 inline std::chrono::milliseconds duration_option(std::string_view name, const std::string& value)
 {
-  if (const auto d = parse_duration(value)) return *d;
+  if (const auto d = parse_duration(value)) {
+    if (is_in_range(*d)) return *d;
+    throw boost::program_options::error(
+      fmt::format("--{} must be within 0s and 10000d, not '{}'", name, value));
+  }
   throw boost::program_options::error(
     fmt::format("--{} must be a duration like 250ms, 30s, 5m, 2h or 1d, not '{}'", name, value));
 }

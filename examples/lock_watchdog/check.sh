@@ -76,6 +76,20 @@ grep -q ': 1 writes; 0 refused; lost the lock 1 times' "$work/sleeper.log" ||
   fail "wrote after it lost the lock"
 [[ $(ask lindex lock:work -1) == 11 ]] || fail "the last write is not the last owner's"
 
+say "one that waits goes on when Redis stands still for longer than the lease"
+ask set lock somebody px 60000 >/dev/null
+contend waiter --hold 100 --rounds 1
+waiter=$started
+wait_for 'wants the lock' waiter 5000 >/dev/null
+sleep 0.2
+kill -STOP "$redis"
+sleep 3.5
+kill -CONT "$redis"
+ask del lock >/dev/null
+wait "$waiter" || fail "the waiter ended with status $?"
+grep -q 'cannot ask for the lock' "$work/waiter.log" || fail "it did not notice"
+grep -q 'released it' "$work/waiter.log" || fail "the waiter did not get the lock"
+
 say "SIGTERM releases the lock"
 contend polite --hold 60000
 polite=$started

@@ -93,11 +93,25 @@ private:
   asio::awaitable<std::int64_t> acquire()
   {
     while (!is_stopping_) {
-      const auto fence = co_await lock_.try_acquire();
+      const auto fence = co_await try_acquire();
       if (fence != 0) co_return fence;
       co_await sleep(milliseconds(settings_.retry));
     }
     co_return 0;
+  }
+
+  /// Returns the fence, or 0 if somebody else has the lock, or the server does not answer.
+  asio::awaitable<std::int64_t> try_acquire()
+  {
+    try {
+      const auto fence = co_await lock_.try_acquire();
+      is_unanswered_ = false;
+      co_return fence;
+    } catch (const failure& e) {
+      if (!e.will_pass()) throw;
+      if (!std::exchange(is_unanswered_, true)) say("cannot ask for the lock: {}", e.what());
+      co_return 0;
+    }
   }
 
   /// Whichever ends first, the work or the lease, ends the other one.
@@ -168,6 +182,7 @@ private:
   redis::lease_lock lock_;
   asio_wheel::wheel_timer pause_;
   bool is_stopping_ = false;
+  bool is_unanswered_ = false;  // the latest question for the lock
   int writes_ = 0, refused_ = 0, lost_ = 0, unreleased_ = 0;
   const redis::clock::time_point started_ = redis::clock::now();
 };

@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <exception>
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -164,7 +165,10 @@ bool read_settings(int argc, char** argv, settings& s, std::string& json)
       "share of the peers that fail at the same moment, at half time");
   add("reconnect", ranged(s.reconnect, "reconnect", 0.0, 3600.0, "s"),
       "longest time that a lost peer takes to connect again");
-  add("seed", po::value(&s.seed)->value_name("n")->default_value(s.seed), "of everything random");
+  add(
+    "seed",
+    ranged(s.seed, "seed", decltype(s.seed){0}, std::numeric_limits<decltype(s.seed)>::max(), "n"),
+    "of everything random");
   add("json", po::value(&json)->value_name("file"), "write the result here; chart.py draws it");
   if (!common::parse_command_line(argc, argv, intro, options)) return false;
   s.wheel.tick = std::chrono::nanoseconds(static_cast<std::int64_t>(tick * 1e6));
