@@ -50,7 +50,7 @@ virtual_time::~virtual_time()
   core_->start_clock();
 }
 
-std::size_t virtual_time::advance(duration d)
+std::size_t virtual_time::advance(detail::any_delay d)
 {
   const clock_in_motion motion{*core_};
   const std::uint64_t before = core_->stats().expired;
@@ -69,7 +69,7 @@ bool virtual_time::advance_to_next()
   return true;
 }
 
-virtual_time::passage virtual_time::advance_until_idle(duration limit)
+virtual_time::passage virtual_time::advance_until_idle(detail::any_delay limit)
 {
   const clock_in_motion motion{*core_};
   const std::uint64_t before = core_->stats().expired;

@@ -28,7 +28,7 @@ template <class Value>
 wheel_options resolve(wheel_options options)
 {
   if (options.tick < shortest_tick || options.tick > longest_tick)
-    reject("tick", options.tick, "from 1us to 24h");
+    reject("tick", std::chrono::nanoseconds{options.tick}, "from 1us to 24h");
   if (options.slots < 1 || options.slots > most_slots)
     reject("slots", options.slots, "from 1 to 65536");
   if (options.shards > max_shards)

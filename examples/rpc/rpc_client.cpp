@@ -21,6 +21,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <random>
@@ -35,7 +36,6 @@ namespace {
 
 using namespace std::chrono_literals;
 namespace po = common::po;
-using common::in_range;
 using common::ranged;
 
 struct settings {
@@ -172,7 +172,8 @@ private:
   static asio_wheel::heartbeat_options heartbeat_for(const server_figures& f)
   {
     const auto interval = std::max<std::uint64_t>(f.heartbeat_ms, 1);
-    return {std::chrono::milliseconds(interval), f.idle_timeout_ms / interval + 1};
+    return {std::chrono::milliseconds(interval),
+            std::max<std::uint64_t>(f.idle_timeout_ms / interval, 1)};
   }
 
   /// One after the other: a thousand at once would overflow the server's backlog.
@@ -342,7 +343,9 @@ bool read_settings(int argc, char** argv, settings& s)
   add("port", ranged(s.port, "port", 1, 65'535, "n"), "its port");
   add("connections", ranged(s.connections, "connections", 1, 100'000, "n"), "connections to open");
   std::optional<int> silent;
-  add("silent", po::value<int>()->value_name("n")->notifier([&](int n) { silent = n; }),
+  add("silent", po::value<std::string>()->value_name("n")->notifier([&](const std::string& n) {
+    silent = common::number_in("silent", n, 0, 100'000);
+  }),
       "how many of them never say a word, so that the server drops them as idle; 2 % if not set");
   add("rate", ranged(s.rate, "rate", 0.0, 1e6, "n"),
       "calls per second, of all connections together");
@@ -351,13 +354,16 @@ bool read_settings(int argc, char** argv, settings& s)
   add("duration", ranged(s.duration, "duration", 0.1, 86'400.0, "s"), "how long to make calls");
   add("deadline", ranged(s.deadline, "deadline", 1, 30'000, "ms"), "of every call");
   add(
-    "seed", po::value(&s.seed)->value_name("n")->default_value(s.seed),
+    "seed",
+    ranged(s.seed, "seed", decltype(s.seed){0}, std::numeric_limits<decltype(s.seed)>::max(), "n"),
     "of the random times of calls, and of the connections that make them: the same seed makes the "
     "same load");
   add("timer", po::value(&s.timer)->default_value(s.timer)->value_name("wheel|steady"),
       "what all timeouts are on: the timing wheel, or Asio's steady_timer");
   add("compare-with",
-      po::value(&s.compare_with)->value_name("port")->notifier(in_range("compare-with", 1, 65'535)),
+      po::value<std::string>()->value_name("port")->notifier([&](const std::string& port) {
+        s.compare_with = common::number_in("compare-with", port, 1, 65'535);
+      }),
       "port of a second server, which is then loaded with the other timer, to print both");
   if (!common::parse_command_line(argc, argv, intro, options)) return false;
   s.silent = silent.value_or(s.connections / 50);

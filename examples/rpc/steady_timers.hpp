@@ -95,8 +95,12 @@ public:
     using asio_wheel::heartbeat_event;
     return async_wait<void(error_code, heartbeat_event)>(
       [this](auto& self, error_code ec) {
-        reported_ = clock::now();
-        const bool lost = lost_at() <= reported_;
+        const auto now = clock::now();
+        if (received_ >= reported_) pings_ = 0;
+        const auto left = static_cast<clock::rep>(options_.max_missed - pings_ + 1);
+        const bool lost = std::max(received_, reported_) + left * options_.interval <= now;
+        pings_ = lost ? options_.max_missed : pings_ + 1;
+        reported_ = now;
         self.complete(ec, lost ? heartbeat_event::peer_lost : heartbeat_event::send_ping);
       },
       std::forward<Token>(token));
@@ -105,15 +109,12 @@ public:
 private:
   clock::time_point deadline() const override
   {
-    return std::min(std::max(std::min(sent_, received_), reported_) + options_.interval, lost_at());
-  }
-  clock::time_point lost_at() const
-  {
-    return received_ + static_cast<int>(options_.max_missed) * options_.interval;
+    return std::max(std::min(sent_, received_), reported_) + options_.interval;
   }
 
   asio_wheel::heartbeat_options options_;
   clock::time_point sent_ = clock::now(), received_ = sent_, reported_{};
+  std::size_t pings_ = 0;  // unanswered
 };
 
 /// The used part of asio_wheel::keyed_scheduler.

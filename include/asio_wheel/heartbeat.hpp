@@ -23,9 +23,12 @@ namespace asio_wheel {
 /// answer proves the same of the peer. Two pings are at least one interval apart, whatever the
 /// caller does.
 ///
-/// **peer_lost** comes when nothing was received for `max_missed` intervals: with three of one
-/// second each, 3 s after the last received(). It comes again after each further interval, until
-/// received() says that the peer is back, for example after a reconnect.
+/// **peer_lost** comes when `max_missed` pings have gone unanswered, for an interval each. With
+/// three pings and an interval of one second, that is 4 s after the last received() if the peer is
+/// silent: pings after 1, 2 and 3 s. If nobody asks for pings in all this time, the peer is lost as
+/// well. peer_lost comes again after each further interval, until received() says that the peer is
+/// back, for example after a reconnect. A guard (guard()) ends its operations when nothing was
+/// received for `max_missed + 1` intervals.
 ///
 /// sent() and received() read the wheel's clock and store the time. The wheel looks at it once per
 /// interval. Counting begins with the construction.
@@ -56,7 +59,7 @@ public:
   ///
   /// @param place    an executor, a context or a wheel; use_wheel() finds or makes the wheel of the
   ///                 first two. `{wheel, executor}` names both.
-  /// @param options  how often to ping, and how many pings the peer may miss.
+  /// @param options  how often to ping, and how many pings may go unanswered.
   /// Exceptions: std::invalid_argument, naming the bad option and its range; std::bad_alloc; what
   ///   use_wheel() throws.
   basic_heartbeat(const wheel_place<Executor>& place, const heartbeat_options& options)

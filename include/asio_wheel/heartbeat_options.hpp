@@ -3,6 +3,8 @@
 
 #include <asio_wheel/detail/ground/requirements.hpp>
 
+#include <asio_wheel/detail/ground/any_delay.hpp>
+
 #include <chrono>
 #include <cstddef>
 
@@ -10,18 +12,19 @@ namespace asio_wheel {
 
 /// When to ping, and when the peer is lost.
 struct heartbeat_options {
-  /// How long the connection may be idle before a ping; more than zero.
-  std::chrono::nanoseconds interval = std::chrono::seconds{60};
+  /// How long the connection may be idle before a ping; more than zero. The max() of any
+  /// duration is never.
+  detail::any_delay interval = std::chrono::seconds{60};
 
-  /// The peer is lost after this many intervals without anything from it; at least 1. With 1 it has
-  /// no time to answer a ping.
+  /// How many pings may go unanswered; at least 1. The peer is lost when the interval after the
+  /// last of them has passed in silence.
   std::size_t max_missed = 3;
 };
 
 /// What to do for a connection.
 enum class heartbeat_event {
   send_ping,  ///< the connection was idle for an interval: send something that asks for an answer
-  peer_lost,  ///< nothing came from the peer for max_missed intervals
+  peer_lost,  ///< max_missed pings went unanswered, for an interval each
 };
 
 }  // namespace asio_wheel

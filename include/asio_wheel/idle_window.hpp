@@ -3,15 +3,15 @@
 
 #include <asio_wheel/detail/ground/requirements.hpp>
 
-#include <chrono>
+#include <asio_wheel/detail/ground/any_delay.hpp>
 
 namespace asio_wheel {
 
 /// The timeout of a watchdog that depends on the wheel's pressure p (wheel_timer_service's
 /// set_pressure()): max - p * (max - min). With no pressure it is max, under full pressure min.
 struct idle_window {
-  std::chrono::nanoseconds min{};  ///< more than zero
-  std::chrono::nanoseconds max{};  ///< at least min; nanoseconds::max() is never
+  detail::any_delay min{};  ///< more than zero
+  detail::any_delay max{};  ///< at least min; the max() of any duration is never
 };
 
 }  // namespace asio_wheel

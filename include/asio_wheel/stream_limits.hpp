@@ -3,20 +3,22 @@
 
 #include <asio_wheel/detail/ground/requirements.hpp>
 
+#include <asio_wheel/detail/ground/any_delay.hpp>
+
 #include <chrono>
 
 namespace asio_wheel {
 
-/// How long the operations of a timed_stream may take. nanoseconds::max(): no limit.
+/// How long the operations of a timed_stream may take. The max() of any duration is no limit.
 struct stream_limits {
   /// How long a read may wait for the first byte.
-  std::chrono::nanoseconds read_idle = std::chrono::nanoseconds::max();
+  detail::any_delay read_idle = std::chrono::nanoseconds::max();
 
   /// How long a write may wait until the peer takes a byte.
-  std::chrono::nanoseconds write_stall = std::chrono::nanoseconds::max();
+  detail::any_delay write_stall = std::chrono::nanoseconds::max();
 
   /// How long all of it may take, from the call of set_limits() on.
-  std::chrono::nanoseconds total = std::chrono::nanoseconds::max();
+  detail::any_delay total = std::chrono::nanoseconds::max();
 };
 
 }  // namespace asio_wheel

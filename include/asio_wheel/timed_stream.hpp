@@ -4,6 +4,7 @@
 #include <asio_wheel/detail/ground/requirements.hpp>
 
 #include <asio_wheel/asio.hpp>
+#include <asio_wheel/detail/ground/any_delay.hpp>
 #include <asio_wheel/detail/roof/deadline_token.hpp>
 #include <asio_wheel/detail/roof/default_token.hpp>
 #include <asio_wheel/detail/roof/stream_deadlines.hpp>
@@ -120,10 +121,10 @@ public:
   /// is at once; duration::max() is never.
   ///
   /// Exceptions: std::bad_alloc, the first time; what use_wheel() throws.
-  void expires_after(duration delay) { deadlines_.set_expiry(from_now(delay)); }
+  void expires_after(detail::any_delay delay) { deadlines_.set_expiry(from_now(delay)); }
 
   /// The same at a point in time. One that has passed: at once.
-  void expires_at(time_point deadline)
+  void expires_at(detail::any_deadline deadline)
   {
     static_cast<void>(core());
     deadlines_.set_expiry(deadline);
@@ -297,7 +298,7 @@ private:
   friend class timed_stream;
 
   /// What limits an operation beside the expiry.
-  using limit = duration stream_limits::*;
+  using limit = detail::any_delay stream_limits::*;
 
   template <class... Results>
   class initiation {

@@ -3,6 +3,7 @@
 
 #include <asio_wheel/detail/ground/requirements.hpp>
 
+#include <asio_wheel/detail/ground/any_delay.hpp>
 #include <asio_wheel/detail/ground/export.hpp>
 #include <asio_wheel/detail/ground/intrusive_ptr.hpp>
 #include <asio_wheel/detail/service/core.hpp>
@@ -70,7 +71,7 @@ public:
   /// Returns how many waits expired, as wheel_stats counts them.
   /// Exceptions: those of handlers. The clock then stands where the handler saw it, nothing is
   ///   lost, and the next advance() goes on from there.
-  std::size_t advance(duration d);
+  std::size_t advance(detail::any_delay d);
 
   /// Completes what is due now, moves the clock to the next tick at which a wait is due, and
   /// completes what is due then. A watchdog that was touched is due at the time for which it was
@@ -99,7 +100,7 @@ public:
   ///
   /// @param limit  the furthest the clock goes; zero or less completes what is due now.
   /// Exceptions: as of advance().
-  passage advance_until_idle(duration limit);
+  passage advance_until_idle(detail::any_delay limit);
 
 private:
   [[nodiscard]] time_point end_of(duration d) const noexcept;

@@ -3,6 +3,7 @@
 
 #include <asio_wheel/detail/ground/requirements.hpp>
 
+#include <asio_wheel/detail/ground/any_delay.hpp>
 #include <asio_wheel/detail/ground/export.hpp>
 
 #include <chrono>
@@ -25,7 +26,7 @@ inline constexpr std::size_t max_shards = 64;
 struct wheel_options {
   /// Resolution of every deadline, 1 us to 24 h. A wait completes at the first tick that is not
   /// before its deadline.
-  std::chrono::nanoseconds tick = std::chrono::milliseconds{1};
+  detail::any_delay tick = std::chrono::milliseconds{1};
 
   /// Slots of the finest level, 1 to 65536; rounded up to a power of two, 2 at least.
   std::size_t slots = 1024;

@@ -4,6 +4,7 @@
 #include <asio_wheel/detail/ground/requirements.hpp>
 
 #include <asio_wheel/asio.hpp>
+#include <asio_wheel/detail/ground/any_delay.hpp>
 #include <asio_wheel/detail/roof/default_token.hpp>
 #include <asio_wheel/detail/service/timer_state.hpp>
 #include <asio_wheel/detail/service/wait_handler.hpp>
@@ -58,14 +59,14 @@ public:
   {}
 
   /// A timer on any of these, expiring at `deadline`.
-  basic_wheel_timer(const wheel_place<Executor>& place, const time_point& deadline)
+  basic_wheel_timer(const wheel_place<Executor>& place, const detail::any_deadline& deadline)
     : basic_wheel_timer(place)
   {
     expires_at(deadline);
   }
 
   /// A timer on any of these, expiring after `delay`.
-  basic_wheel_timer(const wheel_place<Executor>& place, const duration& delay)
+  basic_wheel_timer(const wheel_place<Executor>& place, const detail::any_delay& delay)
     : basic_wheel_timer(place)
   {
     expires_after(delay);
@@ -119,13 +120,16 @@ public:
   [[nodiscard]] time_point expiry() const noexcept { return state_.expiry(); }
 
   /// Sets the expiry and cancels all pending waits. Returns how many.
-  std::size_t expires_at(const time_point& deadline) noexcept
+  std::size_t expires_at(const detail::any_deadline& deadline) noexcept
   {
     return state_.expires_at(deadline);
   }
 
   /// Sets the expiry to `delay` from now and cancels all pending waits. Returns how many.
-  std::size_t expires_after(const duration& delay) noexcept { return state_.expires_after(delay); }
+  std::size_t expires_after(const detail::any_delay& delay) noexcept
+  {
+    return state_.expires_after(delay);
+  }
 
   /// Blocks the calling thread until the expiry by the wheel's clock. The context need not run.
   /// Under a virtual_time another thread must move the clock. If another thread sets the expiry

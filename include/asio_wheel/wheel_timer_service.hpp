@@ -4,6 +4,7 @@
 #include <asio_wheel/detail/ground/requirements.hpp>
 
 #include <asio_wheel/asio.hpp>
+#include <asio_wheel/detail/ground/any_delay.hpp>
 #include <asio_wheel/detail/ground/export.hpp>
 #include <asio_wheel/detail/service/abi.hpp>
 #include <asio_wheel/detail/service/core.hpp>
@@ -67,10 +68,11 @@ public:
 
   /// Waits for `delay` to pass.
   ///
-  /// A delay of zero or less completes at once, as if posted; duration::max() never does.
+  /// A delay of zero or less completes at once, as if posted; the max() of any duration never does.
   ///
-  /// @param delay  in nanoseconds, from the initiation; rounded up to the wheel's next tick.
-  ///               hours::max() and the like do not fit: that is duration::max().
+  /// @param delay  any duration, from the initiation; rounded up to the wheel's next tick. What
+  /// does
+  ///               not fit in nanoseconds is never; infinity too. Not a number is at once.
   /// @param token  completion signature `void(error_code)`; `asio::deferred` by default, so
   ///               `co_await wheel.async_wait(5ms)` is complete.
   /// Errors: success when the delay has passed, never before; asio::error::operation_aborted if
@@ -79,7 +81,7 @@ public:
   /// Cancellation: terminal, partial and total, from any thread, by the associated slot.
   /// Exceptions: std::bad_alloc; nothing is started then.
   template <class Token = asio::deferred_t>
-  auto async_wait(duration delay, Token&& token = {})
+  auto async_wait(detail::any_delay delay, Token&& token = {})
   {
     return asio::async_initiate<Token, void(error_code)>(initiate(), token, delay);
   }
@@ -87,7 +89,7 @@ public:
   /// Waits until `deadline`. One that has passed completes at once, as if posted;
   /// time_point::max() never comes. All else as above.
   template <class Token = asio::deferred_t>
-  auto async_wait(time_point deadline, Token&& token = {})
+  auto async_wait(detail::any_deadline deadline, Token&& token = {})
   {
     return asio::async_initiate<Token, void(error_code)>(initiate(), token, deadline);
   }

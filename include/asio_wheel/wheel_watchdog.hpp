@@ -4,6 +4,7 @@
 #include <asio_wheel/detail/ground/requirements.hpp>
 
 #include <asio_wheel/asio.hpp>
+#include <asio_wheel/detail/ground/any_delay.hpp>
 #include <asio_wheel/detail/roof/alive_object.hpp>
 #include <asio_wheel/detail/roof/default_token.hpp>
 #include <asio_wheel/detail/roof/watched_state.hpp>
@@ -50,11 +51,12 @@ public:
   ///
   /// @param place    an executor, a context or a wheel; of the first two, the wheel is found or
   ///                 made by use_wheel(). `{wheel, executor}` names both.
-  /// @param timeout  how long after its last touch it expires: more than zero; duration::max() is
-  ///                 never.
+  /// @param timeout  how long after its last touch it expires: more than zero; the max() of any
+  ///                 duration is never.
   /// Exceptions: std::invalid_argument, naming the timeout and its range; std::bad_alloc; what
   ///   use_wheel() throws.
-  basic_wheel_watchdog(const wheel_place<Executor>& place, duration timeout) : base(place, timeout)
+  basic_wheel_watchdog(const wheel_place<Executor>& place, detail::any_delay timeout)
+    : base(place, duration{timeout})
   {}
 
   /// A watchdog whose timeout depends on the wheel's pressure (wheel_timer_service::set_pressure):
@@ -96,7 +98,7 @@ public:
   /// Sets the timeout, which counts from the last touch and applies to what is pending, too.
   /// A shorter one takes effect at once. It takes the place of an idle_window. Throws
   /// std::invalid_argument unless it is more than zero.
-  void set_timeout(duration timeout) { this->state_.set_timeout(timeout); }
+  void set_timeout(detail::any_delay timeout) { this->state_.set_timeout(timeout); }
 
   /// Waits until nothing has touched the watchdog for `timeout()`.
   ///

@@ -272,14 +272,14 @@ BOOST_AUTO_TEST_CASE(three_missed_heartbeats_lead_to_a_reconnect)
   connection c;
   c.time.advance(1min);  // the last heartbeat that is answered
   c.peer_is_up = false;
-  c.time.advance(2min + 59s);
-  BOOST_TEST((c.pings == std::vector<duration>{1min, 2min, 3min}));
+  c.time.advance(3min + 59s);
+  BOOST_TEST((c.pings == std::vector<duration>{1min, 2min, 3min, 4min}));
   BOOST_TEST(c.reconnects.empty());
   c.peer_is_up = true;
   c.time.advance(1s);
-  BOOST_TEST((c.reconnects == std::vector<duration>{4min}));
+  BOOST_TEST((c.reconnects == std::vector<duration>{5min}));
   c.time.advance(1min);
-  BOOST_TEST((c.pings.back() == 5min));
+  BOOST_TEST((c.pings.back() == 6min));
   BOOST_TEST(c.reconnects.size() == 1U);
 }
 
@@ -287,12 +287,12 @@ BOOST_AUTO_TEST_CASE(reconnects_are_tried_until_the_peer_is_back)
 {
   connection c;
   c.peer_is_up = false;
-  c.time.advance(5min);
-  BOOST_TEST((c.reconnects == std::vector<duration>{3min, 4min, 5min}));
+  c.time.advance(6min);
+  BOOST_TEST((c.reconnects == std::vector<duration>{4min, 5min, 6min}));
   c.peer_is_up = true;
   c.time.advance(1h);
-  BOOST_TEST((c.reconnects == std::vector<duration>{3min, 4min, 5min, 6min}));
-  BOOST_TEST((c.pings.back() == 65min));
+  BOOST_TEST((c.reconnects == std::vector<duration>{4min, 5min, 6min, 7min}));
+  BOOST_TEST((c.pings.back() == 66min));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

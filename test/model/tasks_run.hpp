@@ -53,7 +53,8 @@ private:
     time_point sent{}, received{};
     time_point reported = time_point::min();
 
-    [[nodiscard]] time_point lost_at() const { return received + interval * max_missed; }
+    int pings = 0;  ///< unanswered
+
     [[nodiscard]] time_point deadline() const;
   };
 

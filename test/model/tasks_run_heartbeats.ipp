@@ -30,15 +30,17 @@ void tasks_run::happened(const operation& op, heartbeat_event event)
   expect(!op.is_cancelled && !op.is_refused, "an event that had been cancelled or refused");
   beat& b = *op.of;
   expect_due(b.deadline(), op.started, op.started, "an event");
+  if (b.received >= b.reported) b.pings = 0;
+  const time_point silent_since = std::max(b.received, b.reported);
+  const bool lost = silent_since + b.interval * (b.max_missed - b.pings + 1) <= wheel.now();
+  b.pings = lost ? b.max_missed : b.pings + 1;
   b.reported = wheel.now();
-  const bool lost = b.lost_at() <= wheel.now();
   expect((event == heartbeat_event::peer_lost) == lost, "which event it was");
 }
 
 time_point tasks_run::beat::deadline() const
 {
-  const time_point idle = std::max(std::min(sent, received), reported) + interval;
-  return lost_at() > reported ? std::min(idle, lost_at()) : idle;
+  return std::max(std::min(sent, received), reported) + interval;
 }
 
 void tasks_run::say_sent(operands& o)
@@ -90,6 +92,7 @@ void tasks_run::move_beat(operands& o)
   to.sent = from.sent;
   to.received = from.received;
   to.reported = from.reported;
+  to.pings = from.pings;
 }
 
 }  // namespace model

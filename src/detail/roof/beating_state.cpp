@@ -14,8 +14,8 @@ namespace {
 heartbeat_options valid_options(const heartbeat_options& options)
 {
   if (options.interval <= duration::zero())
-    throw std::invalid_argument(
-      fmt::format("heartbeat_options::interval is {}; it must be more than 0ns", options.interval));
+    throw std::invalid_argument(fmt::format(
+      "heartbeat_options::interval is {}; it must be more than 0ns", duration{options.interval}));
   if (options.max_missed == 0)
     throw std::invalid_argument("heartbeat_options::max_missed is 0; it must be at least 1");
   return options;
@@ -51,6 +51,7 @@ beating_state& beating_state::operator=(beating_state&& other) noexcept
     sent_ = other.sent_.load();
     received_ = other.received_.load();
     reported_ = other.reported_.load();
+    pings_ = other.pings_;
     options_ = other.options_;
   });
   return *this;
@@ -66,27 +67,37 @@ void beating_state::received() noexcept
   received_.store(wheel_clock::start_of_delay(clock_), std::memory_order_relaxed);
 }
 
-time_point beating_state::lost_at() const noexcept
-{
-  return wheel_clock::add(received_.load(std::memory_order_relaxed),
-                          multiply(options_.interval, options_.max_missed));
-}
-
 time_point beating_state::deadline() const noexcept
 {
-  const time_point reported = reported_.load(std::memory_order_relaxed);
   const time_point idle_since =
     std::min(sent_.load(std::memory_order_relaxed), received_.load(std::memory_order_relaxed));
-  const time_point idle = wheel_clock::add(std::max(idle_since, reported), options_.interval);
-  const time_point lost = lost_at();
   // A loss that was reported is reported again as if it were a ping.
-  return lost > reported ? std::min(idle, lost) : idle;
+  return wheel_clock::add(std::max(idle_since, reported_.load(std::memory_order_relaxed)),
+                          options_.interval);
 }
 
 wait_outcome beating_state::expire(time_point now) noexcept
 {
+  const time_point received = received_.load(std::memory_order_relaxed);
+  const time_point reported = reported_.load(std::memory_order_relaxed);
+  if (received >= reported) pings_ = 0;
+  const bool lost = lost_if_silent_since(std::max(received, reported), pings_) <= now;
+  pings_ = lost ? options_.max_missed : pings_ + 1;
   reported_.store(now, std::memory_order_relaxed);
-  return lost_at() <= now ? wait_outcome::timed_out : wait_outcome::expired;
+  return lost ? wait_outcome::timed_out : wait_outcome::expired;
+}
+
+time_point beating_state::guarded_until() const noexcept
+{
+  return lost_if_silent_since(received_.load(std::memory_order_relaxed), 0);
+}
+
+/// When the peer is lost that is silent since the latest of so many pings, or since `t`: each
+/// further ping takes an interval, and so does the wait for the last answer.
+time_point beating_state::lost_if_silent_since(time_point t, std::size_t pings) const noexcept
+{
+  const duration of_pings = multiply(options_.interval, options_.max_missed - pings);
+  return wheel_clock::add(wheel_clock::add(t, of_pings), options_.interval);
 }
 
 }  // namespace asio_wheel::detail

@@ -22,12 +22,13 @@ duration valid_timeout(duration timeout)
 const idle_window& valid_window(const idle_window& window)
 {
   if (window.min <= duration::zero())
-    throw std::invalid_argument(fmt::format(
-      "wheel_watchdog: the idle_window's min is {}; it must be more than 0ns", window.min));
+    throw std::invalid_argument(
+      fmt::format("wheel_watchdog: the idle_window's min is {}; it must be more than 0ns",
+                  duration{window.min}));
   if (window.max < window.min)
     throw std::invalid_argument(
       fmt::format("wheel_watchdog: the idle_window's max is {}; it must be at least its min, {}",
-                  window.max, window.min));
+                  duration{window.max}, duration{window.min}));
   return window;
 }
 

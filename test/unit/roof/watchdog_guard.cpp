@@ -438,7 +438,7 @@ BOOST_AUTO_TEST_CASE(of_a_heartbeat_comes_when_the_peer_is_lost_and_not_with_a_p
   c.time.advance(20ms);
   beat.sent();
   beat.received();
-  c.time.advance(29ms);
+  c.time.advance(39ms);
   BOOST_TEST(c.result.pending());
   c.time.advance(1ms);
   BOOST_TEST(c.result.failed(asio::error::timed_out));

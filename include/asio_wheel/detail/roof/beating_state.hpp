@@ -7,6 +7,7 @@
 #include <asio_wheel/heartbeat_options.hpp>
 
 #include <atomic>
+#include <cstddef>
 
 namespace asio_wheel::detail {
 
@@ -26,15 +27,16 @@ public:
 private:
   [[nodiscard]] time_point deadline() const noexcept override;
   [[nodiscard]] wait_outcome expire(time_point now) noexcept override;
-  [[nodiscard]] time_point guarded_until() const noexcept override { return lost_at(); }
+  [[nodiscard]] time_point guarded_until() const noexcept override;
 
-  [[nodiscard]] time_point lost_at() const noexcept;
+  [[nodiscard]] time_point lost_if_silent_since(time_point t, std::size_t pings) const noexcept;
 
   // What sent() and received() need, in one cache line.
   alignas(32) const wheel_clock* clock_ = nullptr;
   std::atomic<time_point> sent_;
   std::atomic<time_point> received_;
   std::atomic<time_point> reported_;  ///< when the latest event was
+  std::size_t pings_ = 0;  ///< unanswered, up to the latest event; guarded by the waits' shard
   heartbeat_options options_;
 };
 

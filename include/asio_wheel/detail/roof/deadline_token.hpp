@@ -2,6 +2,7 @@
 #pragma once
 
 #include <asio_wheel/asio.hpp>
+#include <asio_wheel/detail/ground/any_delay.hpp>
 #include <asio_wheel/detail/roof/default_token.hpp>
 #include <asio_wheel/detail/roof/limited_operation.hpp>
 #include <asio_wheel/detail/service/deadline_wait.hpp>
@@ -84,33 +85,34 @@ class deadline_adapter {
   using cancellation = asio::cancellation_type;
 
 public:
-  [[nodiscard]] partial operator()(Time when, cancellation type = cancellation::terminal) const
+  [[nodiscard]] partial operator()(any<Time> when, cancellation type = cancellation::terminal) const
   {
     return {{when}, type};
   }
-  [[nodiscard]] partial operator()(wheel_timer_service& wheel, Time when,
+  [[nodiscard]] partial operator()(wheel_timer_service& wheel, any<Time> when,
                                    cancellation type = cancellation::terminal) const
   {
     return {{when, &wheel}, type};
   }
   template <class Token>
-  [[nodiscard]] with<Token> operator()(Time when, Token&& token) const
+  [[nodiscard]] with<Token> operator()(any<Time> when, Token&& token) const
   {
     return {std::forward<Token>(token), {when}};
   }
   template <class Token>
-  [[nodiscard]] with<Token> operator()(Time when, cancellation type, Token&& token) const
+  [[nodiscard]] with<Token> operator()(any<Time> when, cancellation type, Token&& token) const
   {
     return {std::forward<Token>(token), {when}, type};
   }
   template <class Token>
-  [[nodiscard]] with<Token> operator()(wheel_timer_service& wheel, Time when, Token&& token) const
+  [[nodiscard]] with<Token> operator()(wheel_timer_service& wheel, any<Time> when,
+                                       Token&& token) const
   {
     return {std::forward<Token>(token), {when, &wheel}};
   }
   template <class Token>
-  [[nodiscard]] with<Token> operator()(wheel_timer_service& wheel, Time when, cancellation type,
-                                       Token&& token) const
+  [[nodiscard]] with<Token> operator()(wheel_timer_service& wheel, any<Time> when,
+                                       cancellation type, Token&& token) const
   {
     return {std::forward<Token>(token), {when, &wheel}, type};
   }

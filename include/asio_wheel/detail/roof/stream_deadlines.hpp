@@ -1,6 +1,7 @@
 // L3 roof: the deadlines of what is read from a stream and written to it.
 #pragma once
 
+#include <asio_wheel/detail/ground/any_delay.hpp>
 #include <asio_wheel/detail/service/core.hpp>
 #include <asio_wheel/detail/service/operation_guard.hpp>
 #include <asio_wheel/detail/service/wheel_clock.hpp>
@@ -45,7 +46,7 @@ public:
   }
 
   /// When an operation is to end that starts now, with one of the limits for itself.
-  [[nodiscard]] time_point of_operation(duration stream_limits::*each) const noexcept
+  [[nodiscard]] time_point of_operation(any_delay stream_limits::*each) const noexcept
   {
     const time_point until = std::min(expiry_, end_);
     const duration limit = limits_.*each;
