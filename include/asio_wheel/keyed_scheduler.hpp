@@ -4,6 +4,7 @@
 #include <asio_wheel/detail/ground/requirements.hpp>
 
 #include <asio_wheel/asio.hpp>
+#include <asio_wheel/detail/ground/any_delay.hpp>
 #include <asio_wheel/detail/ground/intrusive_ptr.hpp>
 #include <asio_wheel/detail/roof/scheduled_task.hpp>
 #include <asio_wheel/detail/roof/tick_after.hpp>
@@ -78,7 +79,7 @@ public:
   ///   task, which does not run again.
   /// Exceptions: std::bad_alloc, and what the key and `f` throw; nothing is scheduled then.
   template <detail::task_function F>
-  bool run_after(Key key, duration delay, F f)
+  bool run_after(Key key, detail::any_delay delay, F f)
   {
     return add(std::move(key), delay, 1, std::move(f));
   }
@@ -97,7 +98,7 @@ public:
   /// Errors: as with run_after().
   /// Exceptions: as with run_after().
   template <detail::task_function F>
-  bool run_every(Key key, duration period, F f, std::size_t times = forever)
+  bool run_every(Key key, detail::any_delay period, F f, std::size_t times = forever)
   {
     detail::require_positive("keyed_scheduler: period", period);
     if (times == 0)
@@ -122,7 +123,7 @@ public:
   ///
   /// @param key  of the task.
   /// @param delay  rounded up to the wheel's next tick; zero or less: as soon as possible.
-  bool reschedule(const Key& key, duration delay)
+  bool reschedule(const Key& key, detail::any_delay delay)
   {
     const task_ptr t = tasks_->find(key);
     return t && t->move(delay);

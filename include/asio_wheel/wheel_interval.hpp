@@ -4,6 +4,7 @@
 #include <asio_wheel/detail/ground/requirements.hpp>
 
 #include <asio_wheel/asio.hpp>
+#include <asio_wheel/detail/ground/any_delay.hpp>
 #include <asio_wheel/detail/ground/intrusive_ptr.hpp>
 #include <asio_wheel/detail/roof/default_token.hpp>
 #include <asio_wheel/detail/roof/interval_state.hpp>
@@ -52,14 +53,14 @@ public:
   /// @param missed  what happens to ticks that are taken too late.
   /// Exceptions: std::invalid_argument that names the period and its range; std::bad_alloc; what
   ///   use_wheel() throws.
-  basic_wheel_interval(wheel_place<Executor> place, duration period,
+  basic_wheel_interval(wheel_place<Executor> place, detail::any_delay period,
                        missed_tick missed = missed_tick::burst)
     : basic_wheel_interval(place, place.wheel.now(), period, missed)
   {}
 
   /// An interval whose first tick is due at `first`. All else as above.
-  basic_wheel_interval(wheel_place<Executor> place, time_point first, duration period,
-                       missed_tick missed = missed_tick::burst)
+  basic_wheel_interval(wheel_place<Executor> place, detail::any_deadline first,
+                       detail::any_delay period, missed_tick missed = missed_tick::burst)
     : state_(make_state(detail::core_of(place.wheel), first, period, missed)),
       executor_(place.executor, state_->core().executor)
   {}

@@ -85,6 +85,17 @@ void with_each_start(Delay d, Check check)
     t.async_wait(o.recorder());
     return t;
   });
+  check([d](wheel_timer_service& w, outcome& o) {
+    auto tasks = std::make_unique<keyed_scheduler<int>>(w);
+    tasks->run_after(1, d, [recorder = o.recorder()]() mutable { recorder({}); });
+    return tasks;
+  });
+  check([d](wheel_timer_service& w, outcome& o) {
+    auto tasks = std::make_unique<keyed_scheduler<int>>(w);
+    tasks->run_after(1, 1h, [recorder = o.recorder()]() mutable { recorder({}); });
+    tasks->reschedule(1, d);
+    return tasks;
+  });
   check(limit([d](auto token) { return cancel_after(d, token); }));
   check(limit([d](auto token) { return timeout_after(d, token); }));
 }
@@ -160,6 +171,22 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(the_longest_timeout_of_any_type_expires_never, Del
     beat.async_next(
       [recorder = o.recorder()](error_code ec, heartbeat_event) mutable { recorder(ec); });
     return beat;
+  });
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(the_longest_period_of_any_type_has_no_second_tick, Delay, all)
+{
+  check_never([](wheel_timer_service& w, outcome& o) {
+    auto ticks = std::make_unique<wheel_interval>(w, Delay::max());
+    BOOST_TEST((ticks->period() == never));
+    ticks->reset();  // the next tick is a period from now
+    ticks->async_tick([recorder = o.recorder()](error_code ec, auto) mutable { recorder(ec); });
+    return ticks;
+  });
+  check_never([](wheel_timer_service& w, outcome& o) {
+    auto tasks = std::make_unique<keyed_scheduler<int>>(w);
+    tasks->run_every(1, Delay::max(), [recorder = o.recorder()]() mutable { recorder({}); });
+    return tasks;
   });
 }
 
