@@ -3,6 +3,9 @@
 //   heartbeat      heartbeat: sent() and received() for each use
 //   steady         asio::steady_timer, cancelled and started again for each use
 //   steady_typed   the same with io_context::executor_type
+//   lazy           by an expert's hand: each use stores the time; a steady_timer per connection,
+//   which
+//                  is set again when it fires and finds a later time
 //   clock          for each use only reads the clock that --clock names
 //   store          the same, and stores the time in an object as large as a watchdog: the floor
 //   ticks          sent() and received() store the time, and a calendar has the waits: the floor
@@ -116,6 +119,41 @@ using steady_typed =
   rearmed<asio::basic_waitable_timer<steady_clock, asio::wait_traits<steady_clock>,
                                      asio::io_context::executor_type>>;
 
+class lazy {
+public:
+  lazy(const options& o, asio::io_context& context, nanoseconds timeout) : timeout_{timeout}
+  {
+    connections_.reserve(o.n);
+    for (std::size_t i = 0; i < o.n; ++i) connections_.emplace_back(context);
+  }
+
+  template <class Function>
+  void start(std::size_t i, Function f)
+  {
+    connection& c = connections_[i];
+    c.timer.expires_at(c.used + timeout_);
+    c.timer.async_wait([this, i, f](const error_code& ec) mutable {
+      if (!ec && connections_[i].used + timeout_ > connections_[i].timer.expiry())
+        start(i, f);
+      else
+        f(bool{ec});
+    });
+  }
+  void use(std::size_t i) { connections_[i].used = steady_clock::now(); }
+  void read(std::size_t i) { read_all(connections_[i]); }
+
+private:
+  struct connection {
+    explicit connection(asio::io_context& context) : timer(context) {}
+
+    time_point used = steady_clock::now();
+    asio::steady_timer timer;
+  };
+
+  nanoseconds timeout_;
+  std::vector<connection> connections_;
+};
+
 class clock_reads {
 public:
   clock_reads(const options& o, asio::io_context&, nanoseconds)
@@ -203,11 +241,13 @@ int main(int argc, char** argv)
   watchdog.workloads.emplace_back("refile", refile<watchdogs>);
   auto heartbeat = contender<heartbeats>("heartbeat");
   heartbeat.workloads.emplace_back("refile", refile<heartbeats>);
-  return bench_main(
-    argc, argv,
-    {watchdog, heartbeat, contender<steady>("steady"), contender<steady_typed>("steady_typed"),
-     entry{"ticks", {{"beats", run_work<beats_work<ticks>>}}},
-     entry{"clock", {{"touch", run_work<touch_work<clock_reads>>}}},
-     entry{"store", {{"touch", run_work<touch_work<stores>>}}}},
-    {{"boost", BOOST_LIB_VERSION}});
+  auto by_hand = contender<lazy>("lazy");
+  by_hand.workloads.emplace_back("refile", refile<lazy>);
+  return bench_main(argc, argv,
+                    {watchdog, heartbeat, by_hand, contender<steady>("steady"),
+                     contender<steady_typed>("steady_typed"),
+                     entry{"ticks", {{"beats", run_work<beats_work<ticks>>}}},
+                     entry{"clock", {{"touch", run_work<touch_work<clock_reads>>}}},
+                     entry{"store", {{"touch", run_work<touch_work<stores>>}}}},
+                    {{"boost", BOOST_LIB_VERSION}});
 }

@@ -2,6 +2,9 @@
 //   none                 the post alone, with a 16-byte handler
 //   cancel_after         asio_wheel's, with the same handler
 //   steady_timer         a steady_timer per operation: expires_after, async_wait, cancel
+//   lazy                 by an expert's hand: each operation stores its deadline; a steady_timer
+//   per
+//                        connection, which is set again when it fires
 //   floor                the least a deadline consists of: a reading of the clock, and a place in a
 //                        list that a lock guards, until the operation ends
 //   none_awaited         the post alone, awaited by a coroutine
@@ -19,6 +22,8 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/version.hpp>
 
+#include <algorithm>
+#include <stdexcept>
 #include <vector>
 
 #include "install_wheel.hpp"
@@ -134,6 +139,47 @@ private:
 };
 
 template <class Work>
+class lazy : public callback_operations<lazy<Work>, Work> {
+public:
+  lazy(const options& o, Work& work) : callback_operations<lazy, Work>(o, work)
+  {
+    connections_.reserve(o.n);
+    for (std::size_t i = 0; i < o.n; ++i) look(connections_.emplace_back(this->context_));
+  }
+
+  template <class Handler>
+  void launch(Handler h)
+  {
+    connection& c = connections_[h.index];
+    c.deadline = steady_clock::now() + deadline_delay;
+    asio::post(this->context_, [&c, h] {
+      c.deadline = time_point::max();
+      h();
+    });
+  }
+
+private:
+  struct connection {
+    explicit connection(asio::io_context& context) : timer(context) {}
+
+    time_point deadline = time_point::max();
+    asio::steady_timer timer;
+  };
+
+  void look(connection& c)
+  {
+    c.timer.expires_at(std::min(c.deadline, steady_clock::now() + deadline_delay));
+    c.timer.async_wait([this, &c](const error_code& ec) {
+      if (ec) return;
+      if (steady_clock::now() >= c.deadline) throw std::runtime_error("a deadline came");
+      look(c);
+    });
+  }
+
+  std::vector<connection> connections_;
+};
+
+template <class Work>
 class least : public callback_operations<least<Work>, Work> {
 public:
   least(const options& o, Work& work)
@@ -218,6 +264,7 @@ int main(int argc, char** argv)
                     {contender<none>("none"),
                      contender<::cancel_after>("cancel_after"),
                      contender<::steady_timer>("steady_timer"),
+                     contender<::lazy>("lazy"),
                      contender<least>("floor"),
                      contender<none_awaited>("none_awaited"),
                      contender<cancel_after_awaited>("cancel_after_awaited"),

@@ -34,12 +34,12 @@ WAITS = {f"wheel_wait_{shards}": ("wheel_wait", ["--shards", shards]) for shards
 OPTIONS = {"steady": "timers_steady",
            **{name: "timers_wheel" for name in ("wheel", "wheel_reserved", *WAITS)}}
 ALONE = {name: "wheel_alone" for name in ("wheel", "multimap", "d_ary_heap", "pairing", "floor", "floor_list")}
-DEADLINES = {name: "deadlines" for name in ("none", "clock", "cancel_after", "cancel_after_coarse", "steady_timer",
+DEADLINES = {name: "deadlines" for name in ("none", "clock", "cancel_after", "cancel_after_coarse", "steady_timer", "lazy",
                                             "floor", "floor_coarse", "none_awaited", "cancel_after_awaited", "awaitable_or")}
 ALIVE = {name: "alive" for name in ("clock", "clock_coarse", "store", "store_coarse", "watchdog", "watchdog_coarse",
-                                    "heartbeat", "heartbeat_coarse", "ticks", "steady", "steady_typed")}
+                                    "heartbeat", "heartbeat_coarse", "lazy", "ticks", "steady", "steady_typed")}
 SCHEDULER = {name: "scheduler_costs" for name in ("string", "integer", "string_map", "integer_map")}
-HTTP = {name: "http_costs" for name in ("raw", "beast", "beast_30", "wheel", "wheel_30")}
+HTTP = {name: "http_costs" for name in ("raw", "beast", "beast_30", "wheel", "wheel_30", "lazy_30")}
 SUITES = {"timers": TIMERS, "options": OPTIONS, "alone": ALONE, "deadlines": DEADLINES, "alive": ALIVE,
           "scheduler": SCHEDULER, "http": HTTP}
 
