@@ -221,7 +221,10 @@ BOOST_AUTO_TEST_CASE(by_its_executor_to_a_deadline_makes_it_late)
   virtual_time time(s.wheel);
   s.make();
   bool has_memory = true;
-  const std::function<bool()> ask = [&] { return has_memory; };
+  const std::function<bool()> ask = [&] {
+    if (!has_memory) throw std::bad_alloc();
+    return true;
+  };
   s.start(asio::bind_executor(support::own_executor(s.context.get_executor(), ask), counted<>(s)));
   s.context.poll();
   has_memory = false;

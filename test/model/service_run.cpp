@@ -45,7 +45,7 @@ service_run::service_run(const service_settings& s)
 asio::any_io_executor service_run::executor_of_wheel()
 {
   const asio::any_io_executor native = context_->get_executor();
-  if (settings_.has_own_executor) return support::own_executor(native, has_memory_);
+  if (settings_.has_own_executor) return support::own_executor(native, takes_);
   return native;
 }
 

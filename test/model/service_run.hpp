@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -252,7 +253,10 @@ private:
   void start_time();
 
   const service_settings settings_;
-  const std::function<bool()> has_memory_ = [this] { return executor_has_memory(); };
+  const std::function<bool()> takes_ = [this] {
+    if (!executor_has_memory()) throw std::bad_alloc();
+    return true;
+  };
   unsigned asked_for_memory_ = 0;
   std::optional<asio::io_context> context_;
   std::optional<asio::io_context> other_context_;  ///< runs the foreign handlers

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <cstddef>
 #include <cstdlib>
 #include <new>
 
-#if defined(_WIN32)
+#if defined(_WIN32) || defined(__GLIBC__)
 #include <malloc.h>
 #endif
 
@@ -18,6 +20,7 @@ constinit std::atomic<std::size_t> in_use{0};
 constinit thread_local std::size_t calls_left = unlimited;
 constinit thread_local std::size_t refusals_left = unlimited;
 constinit thread_local bool refused = false;
+constinit thread_local bool includes_asio = false;
 
 /// Whether this call of operator new must fail.
 bool refuse() noexcept
@@ -32,6 +35,13 @@ bool refuse() noexcept
   return refused = true;
 }
 
+#if defined(__GLIBC__)
+bool refuse_asio() noexcept
+{
+  return includes_asio && refuse();
+}
+#endif
+
 // Windows has no std::aligned_alloc.
 #if defined(_WIN32)
 void* take(std::size_t alignment, std::size_t size) noexcept
@@ -45,7 +55,11 @@ void give_back(void* block) noexcept
 #else
 void* take(std::size_t alignment, std::size_t size) noexcept
 {
+#if defined(__GLIBC__)
+  return ::memalign(alignment, size);
+#else
   return std::aligned_alloc(alignment, size);
+#endif
 }
 void give_back(void* block) noexcept
 {
@@ -81,6 +95,16 @@ void deallocate(void* p, std::size_t alignment) noexcept
 
 }  // namespace
 
+#if defined(__GLIBC__)
+// Where the memory of Asio's own operations comes from.
+extern "C" void* aligned_alloc(std::size_t alignment, std::size_t size) noexcept
+{
+  if (!refuse_asio()) return ::memalign(alignment, size);
+  errno = ENOMEM;
+  return nullptr;
+}
+#endif
+
 void* operator new(std::size_t size)
 {
   return allocate(size, 1);
@@ -113,9 +137,10 @@ std::size_t heap_in_use() noexcept
   return in_use;
 }
 
-heap_limit::heap_limit(std::size_t calls, std::size_t refusals) noexcept
+heap_limit::heap_limit(std::size_t calls, std::size_t refusals, reach r) noexcept
 {
   refused = false;
+  includes_asio = r == reach::asio_too;
   calls_left = calls;
   refusals_left = refusals;
 }

@@ -6,24 +6,25 @@
 #include <boost/asio/prefer.hpp>
 #include <boost/asio/require.hpp>
 #include <functional>
-#include <new>
 #include <utility>
 
 namespace support {
 
-/// To the wheel, one of another library: it makes its own memory for a function, or has none.
+/// To the wheel, one of another library: it may have no memory for a function, or throw, block or
+/// drop it.
 class own_executor {
 public:
-  /// Asks `has_memory` for each function; it must outlive it.
-  own_executor(boost::asio::any_io_executor inner, const std::function<bool()>& has_memory) noexcept
+  /// Asks `takes` about each function, which may throw instead of an answer. A function that is not
+  /// taken is dropped. `takes` must outlive the executor.
+  own_executor(boost::asio::any_io_executor inner, const std::function<bool()>& takes) noexcept
     : inner_(std::move(inner)),
-      has_memory_(&has_memory)
+      takes_(&takes)
   {}
 
   template <class Function>
   void execute(Function f) const
   {
-    if (!(*has_memory_)()) throw std::bad_alloc();
+    if (!(*takes_)()) return;
     boost::asio::require(inner_, boost::asio::execution::blocking.never).execute(std::move(f));
   }
 
@@ -44,12 +45,12 @@ public:
   [[nodiscard]] own_executor require(
     boost::asio::execution::outstanding_work_t::tracked_t tracked) const
   {
-    return {boost::asio::prefer(inner_, tracked), *has_memory_};
+    return {boost::asio::prefer(inner_, tracked), *takes_};
   }
   [[nodiscard]] own_executor require(
     boost::asio::execution::outstanding_work_t::untracked_t untracked) const
   {
-    return {boost::asio::prefer(inner_, untracked), *has_memory_};
+    return {boost::asio::prefer(inner_, untracked), *takes_};
   }
 
   friend bool operator==(const own_executor& a, const own_executor& b) noexcept
@@ -63,7 +64,7 @@ public:
 
 private:
   boost::asio::any_io_executor inner_;
-  const std::function<bool()>* has_memory_;
+  const std::function<bool()>* takes_;
 };
 
 }  // namespace support

@@ -4,19 +4,27 @@
 #include <boost/asio/execution.hpp>
 #include <boost/asio/execution_context.hpp>
 #include <condition_variable>
+#include <cstddef>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <new>
+#include <thread>
 #include <utility>
 
 namespace support {
 
 /// A queue of functions. Asio has to run its timers in a thread of its own. It can be told to have
-/// no memory for every other function.
+/// no memory for every other function. It may have room for a few only: then whoever brings another
+/// waits, except the thread that runs it.
 class queue_context : public boost::asio::execution_context {
 public:
+  explicit queue_context(std::size_t room = std::numeric_limits<std::size_t>::max()) noexcept
+    : room_(room)
+  {}
+
   class executor_type {
   public:
     executor_type(queue_context& c, bool tracked) noexcept : context_(&c), tracked_(tracked)
@@ -98,15 +106,25 @@ public:
     return refused_;
   }
 
+  /// Has run() return, now and from now on, and nobody wait for room.
+  void stop() noexcept
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+    change_.notify_all();
+  }
+
   /// Runs functions until there is neither one nor work.
   void run()
   {
     std::unique_lock lock(mutex_);
+    runner_ = std::this_thread::get_id();
     for (;;) {
-      change_.wait(lock, [this] { return !functions_.empty() || work_ == 0; });
-      if (functions_.empty()) return;
+      change_.wait(lock, [this] { return stopped_ || !functions_.empty() || work_ == 0; });
+      if (stopped_ || functions_.empty()) return;
       auto f = std::move(functions_.front());
       functions_.pop_front();
+      change_.notify_all();
       lock.unlock();
       f();
       f = nullptr;
@@ -124,18 +142,23 @@ private:
 
   void push(std::function<void()> f)
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     if (std::exchange(refuses_next_, refuses_ && !refuses_next_)) {
       ++refused_;
       throw std::bad_alloc();
     }
+    if (std::this_thread::get_id() != runner_)
+      change_.wait(lock, [this] { return stopped_ || functions_.size() < room_; });
     functions_.push_back(std::move(f));
     change_.notify_all();
   }
 
+  const std::size_t room_;
   std::mutex mutex_;
   std::condition_variable change_;
   std::deque<std::function<void()>> functions_;
+  std::thread::id runner_;
+  bool stopped_ = false;
   int work_ = 0;
   bool refuses_ = false, refuses_next_ = false;
   int refused_ = 0;
