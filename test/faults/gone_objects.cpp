@@ -1,0 +1,244 @@
+// Fault: a handler destroys the session that it belongs to, with the sockets of operations whose
+// deadlines come in the same tick. In every order of these, whatever ends them, and whichever
+// handler does it. A deadline that follows must not touch a socket that is gone.
+//
+// Of an operation that its slot and its deadline cancel in one tick, the first one says how it
+// ends.
+#include <algorithm>
+#include <array>
+#include <asio_wheel.hpp>
+#include <asio_wheel/timed_stream.hpp>
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <numeric>
+#include <ostream>
+#include <vector>
+
+#include "support/manual_operation.hpp"
+#include "support/run.hpp"
+#include "support/socket_pair.hpp"
+#include "support/virtual_wheel.hpp"
+
+namespace asio = boost::asio;
+using namespace asio_wheel;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// What goes on in a session.
+enum part : std::size_t {
+  idle_timer,
+  read_with_deadline,
+  guarded_read,
+  read_of_a_stream,
+  emission,  ///< a wait that cancels the read with a deadline by its slot
+  parts,
+};
+using order = std::array<std::size_t, parts>;
+
+/// What ends all parts in one delivery.
+enum class ended_by { expiry, cancel_all, refusal };
+
+constexpr std::array all_ends{ended_by::expiry, ended_by::cancel_all, ended_by::refusal};
+
+std::ostream& operator<<(std::ostream& out, ended_by e)
+{
+  constexpr std::array names{"expiry", "cancel_all()", "refusal"};
+  return out << names[static_cast<std::size_t>(e)];
+}
+
+struct session {
+  session(wheel_timer_service& wheel, const asio::any_io_executor& ex, std::chrono::nanoseconds d)
+    : idle({wheel, ex}, d),
+      emitter({wheel, ex}, d),
+      watchdog({wheel, ex}, d),
+      guarded(ex),
+      timed(ex),
+      stream(ex)
+  {
+    support::connect_pair(guarded, peers[0]);
+    support::connect_pair(timed, peers[1]);
+    support::connect_pair(stream.socket(), peers[2]);
+    stream.expires_after(d);
+  }
+
+  wheel_timer idle, emitter;
+  wheel_watchdog watchdog;
+  support::pair_socket guarded, timed;
+  timed_stream<support::pair_socket> stream;
+  std::vector<support::pair_socket> peers = make_peers(timed.get_executor());
+  std::array<char, 8> bytes{};
+
+private:
+  static std::vector<support::pair_socket> make_peers(const asio::any_io_executor& ex)
+  {
+    std::vector<support::pair_socket> all;
+    for (int i = 0; i < 3; ++i) all.emplace_back(ex);
+    return all;
+  }
+};
+
+/// A session on an executor. The handler of `destroyer` ends its life.
+class story {
+public:
+  story(wheel_timer_service& wheel, asio::any_io_executor ex, std::chrono::nanoseconds delay,
+        std::size_t destroyer)
+    : wheel_(wheel),
+      executor_(std::move(ex)),
+      delay_(delay),
+      destroyer_(destroyer),
+      session_(std::make_unique<session>(wheel, executor_, delay))
+  {}
+
+  void start(const order& parts_in_order)
+  {
+    for (const std::size_t p : parts_in_order) start(static_cast<part>(p));
+  }
+
+  [[nodiscard]] int calls(std::size_t p) const { return calls_[p]; }
+
+  void destroy_session() { session_.reset(); }
+
+private:
+  void start(part p)
+  {
+    session& s = *session_;
+    const auto handler = [this, p](error_code, std::size_t = 0) { end(p); };
+    const auto buffer = asio::buffer(s.bytes);
+    switch (p) {
+      case idle_timer: return s.idle.async_wait(handler);
+      case read_with_deadline:
+        return s.timed.async_read_some(
+          buffer,
+          timeout_after(wheel_, delay_, asio::bind_cancellation_slot(signal_.slot(), handler)));
+      case guarded_read: return s.guarded.async_read_some(buffer, s.watchdog.guard(handler));
+      case read_of_a_stream: return s.stream.async_read_some(buffer, handler);
+      default: return s.emitter.async_wait(handler);
+    }
+  }
+
+  void end(part p)
+  {
+    ++calls_[p];
+    // Not if the socket is gone: that would be the user's fault, as without a wheel.
+    if (p == emission && session_ && calls_[read_with_deadline] == 0)
+      signal_.emit(asio::cancellation_type::terminal);
+    if (p == destroyer_) destroy_session();
+  }
+
+  wheel_timer_service& wheel_;
+  const asio::any_io_executor executor_;
+  const std::chrono::nanoseconds delay_;
+  const std::size_t destroyer_;
+  asio::cancellation_signal signal_;
+  std::unique_ptr<session> session_;
+  std::array<int, parts> calls_{};
+};
+
+/// Plays a session to its end. The wheel's wait comes first that makes the others be refused.
+template <class Check>
+void play(ended_by how, bool on_strand, const order& o, std::size_t destroyer, Check check)
+{
+  wheel_options options;
+  options.shards = 1;
+  options.max_pending = how == ended_by::refusal ? 1 : 0;
+  support::wheel_in_virtual_time c(options);
+  if (how == ended_by::refusal) c.wheel.async_wait(1h, [](error_code) {});
+  asio::any_io_executor ex = c.context.get_executor();
+  if (on_strand) ex = asio::make_strand(c.context);
+  story s(c.wheel, ex, how == ended_by::cancel_all ? 1h : 5ms, destroyer);
+  asio::post(ex, [&] { s.start(o); });
+  c.context.poll();
+  if (how == ended_by::cancel_all) asio::post(ex, [&c] { c.wheel.cancel_all(); });
+  c.time.advance(10ms);
+  c.context.restart();
+  c.context.poll();
+  for (std::size_t p = 0; p < parts; ++p) {
+    BOOST_TEST_CONTEXT("part " << p)
+    {
+      check(s, static_cast<part>(p));
+    }
+  }
+  s.destroy_session();
+  c.wheel.cancel_all();
+  c.time.advance(10ms);
+  support::run_to_end(c.context);
+  for (std::size_t p = 0; p < parts; ++p) BOOST_TEST(s.calls(p) == 1, "calls of part " << p);
+  BOOST_TEST(c.wheel.pending() == 0U);
+}
+
+template <class Check>
+void in_every_order(std::size_t destroyer, Check check)
+{
+  for (const bool on_strand : {false, true}) {
+    for (const ended_by how : all_ends) {
+      order o;
+      std::iota(o.begin(), o.end(), std::size_t{0});
+      do {
+        BOOST_TEST_CONTEXT("ended by " << how << (on_strand ? " on a strand" : "") << ", order "
+                                       << o[0] << o[1] << o[2] << o[3] << o[4])
+        {
+          play(how, on_strand, o, destroyer, [&](const story& s, part p) { check(s, p, how, o); });
+        }
+      } while (std::next_permutation(o.begin(), o.end()));
+    }
+  }
+}
+
+void destroyed_by(std::size_t destroyer)
+{
+  in_every_order(
+    destroyer, [](const story& s, part p, ended_by, const order&) { BOOST_TEST(s.calls(p) <= 1); });
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(gone_objects)
+
+BOOST_AUTO_TEST_CASE(by_the_handler_of_a_read_with_a_deadline)
+{
+  destroyed_by(read_with_deadline);
+}
+BOOST_AUTO_TEST_CASE(by_the_handler_of_a_guarded_read)
+{
+  destroyed_by(guarded_read);
+}
+BOOST_AUTO_TEST_CASE(by_the_handler_of_a_read_of_a_stream)
+{
+  destroyed_by(read_of_a_stream);
+}
+// It has not ended when its deadline comes, and ends with that.
+BOOST_AUTO_TEST_CASE(none_and_a_cancellation_that_was_ignored_is_not_told)
+{
+  for (const bool on_strand : {false, true}) {
+    support::wheel_in_virtual_time c;
+    asio::any_io_executor ex = c.context.get_executor();
+    if (on_strand) ex = asio::make_strand(c.context);
+    support::manual_operation operation(ex);
+    operation.obeys = false;
+    support::result result;
+    asio::cancellation_signal signal;
+    wheel_timer emitter({c.wheel, ex}, 5ms);
+    emitter.async_wait([&](error_code) { signal.emit(asio::cancellation_type::terminal); });
+    operation.async_run(
+      timeout_after(c.wheel, 5ms, asio::bind_cancellation_slot(signal.slot(), result.recorder())));
+    c.time.advance(5ms);
+    BOOST_TEST(operation.seen.size() == 2U);
+    asio::post(ex, [&] { operation.complete(asio::error::operation_aborted); });
+    c.context.restart();
+    c.context.poll();
+    BOOST_TEST(result.failed(asio::error::timed_out));
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
