@@ -7,6 +7,7 @@
 #include <asio_wheel/detail/ground/any_delay.hpp>
 #include <asio_wheel/detail/ground/intrusive_ptr.hpp>
 #include <asio_wheel/detail/roof/scheduled_task.hpp>
+#include <asio_wheel/detail/roof/task_set.hpp>
 #include <asio_wheel/detail/roof/tick_after.hpp>
 #include <asio_wheel/detail/service/core.hpp>
 #include <asio_wheel/detail/service/wait_handler.hpp>
@@ -17,7 +18,6 @@
 #include <mutex>
 #include <optional>
 #include <stdexcept>
-#include <unordered_set>
 #include <utility>
 
 namespace asio_wheel {
@@ -200,12 +200,13 @@ private:
 
     [[nodiscard]] bool insert(const task_ptr& t)
     {
-      node before;
+      task_ptr before;
       const std::lock_guard lock(mutex_);
       const auto found = tasks_.find(sought{t->hash, t->key, equal_});
       if (found != tasks_.end()) {
         if (!found->owner->is_over()) return false;
-        before = tasks_.extract(found);
+        before = found->owner;
+        tasks_.erase(found);
       }
       tasks_.insert(entry{t->hash, t});
       return true;
@@ -214,10 +215,9 @@ private:
     /// Call this when the task is over.
     void remove(const task_ptr& t) noexcept
     {
-      node removed;
       const std::lock_guard lock(mutex_);
       const auto found = tasks_.find(entry{t->hash, t});
-      if (found != tasks_.end()) removed = tasks_.extract(found);
+      if (found != tasks_.end()) tasks_.erase(found);
     }
 
     /// The task under the key; null if there is none, or the key is not live.
@@ -233,14 +233,15 @@ private:
     bool cancel(const Key& key)
     {
       const sought s{hash_(key), key, equal_};
-      node removed;
+      task_ptr removed;
       {
         const std::lock_guard lock(mutex_);
         const auto found = tasks_.find(s);
         if (found == tasks_.end()) return false;
-        removed = tasks_.extract(found);
+        removed = found->owner;
+        tasks_.erase(found);
       }
-      return removed.value().owner->cancel();
+      return removed->cancel();
     }
 
     std::size_t cancel_all() noexcept
@@ -291,8 +292,7 @@ private:
       }
       bool operator()(const entry& e, const sought& s) const { return (*this)(s, e); }
     };
-    using task_set = std::unordered_set<entry, hash_at_hand, same_task>;
-    using node = typename task_set::node_type;
+    using task_set = detail::task_set<entry, hash_at_hand, same_task>;
 
     const detail::intrusive_ptr<detail::wheel_core> core_;
     const detail::timer_executor<executor_type> executor_;
