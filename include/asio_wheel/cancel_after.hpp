@@ -41,6 +41,8 @@ namespace asio_wheel {
 ///   composed one.
 /// Cancellation: what comes by the handler's slot is passed on unchanged. wheel.cancel_all()
 ///   cancels the operation.
+///   bind_cancellation_slot belongs inside the deadline: outside, it would hide the operation from
+///   it, and does not compile.
 /// Thread safety: as the operation. Its completion, its deadline and a cancellation by the slot
 ///   may meet on different threads.
 /// Exceptions: what the operation's initiation and use_wheel() throw; std::bad_alloc;

@@ -103,7 +103,8 @@ public:
   /// Executor: the handler's associated executor, or get_executor().
   /// Cancellation: terminal, partial and total, from any thread, by the associated slot.
   /// Exceptions: std::bad_alloc; nothing is started then.
-  template <class Token = detail::default_token_for<Executor>>
+  template <asio::completion_token_for<void(error_code, heartbeat_event)> Token =
+              detail::default_token_for<Executor>>
   auto async_next(Token&& token = detail::default_token_for<Executor>())
   {
     return asio::async_initiate<Token, void(error_code, heartbeat_event)>(

@@ -209,8 +209,9 @@ public:
   /// Executor: the handler's associated executor, or the stream's.
   /// Cancellation: terminal, partial and total, passed on to the socket.
   /// Exceptions: std::bad_alloc; nothing is started then.
-  template <detail::endpoint_of<NextLayer> Endpoint,
-            class Token = detail::default_token_for<executor_type>>
+  template <
+    detail::endpoint_of<NextLayer> Endpoint,
+    asio::completion_token_for<void(error_code)> Token = detail::default_token_for<executor_type>>
   auto async_connect(const Endpoint& endpoint, Token&& token = {})
   {
     return start<>(
@@ -247,7 +248,8 @@ public:
   }
 
   /// Connects to one endpoint of a range. Completion signature `void(error_code, Iterator)`.
-  template <class Iterator, class Token = detail::default_token_for<executor_type>>
+  template <class Iterator, asio::completion_token_for<void(error_code, Iterator)> Token =
+                              detail::default_token_for<executor_type>>
     requires(!detail::endpoint_sequence<Iterator> && !detail::endpoint_of<Iterator, NextLayer> &&
              !detail::connect_condition<std::decay_t<Token>, Iterator>)
   auto async_connect(Iterator begin, Iterator end, Token&& token = {})
@@ -256,7 +258,9 @@ public:
   }
 
   /// The same for those that `condition` lets pass.
-  template <class Iterator, class Condition, class Token = detail::default_token_for<executor_type>>
+  template <class Iterator, class Condition,
+            asio::completion_token_for<void(error_code, Iterator)> Token =
+              detail::default_token_for<executor_type>>
     requires detail::connect_condition<Condition, Iterator>
   auto async_connect(Iterator begin, Iterator end, Condition condition, Token&& token = {})
   {
@@ -270,7 +274,8 @@ public:
 
   /// Reads some bytes. Completion signature `void(error_code, std::size_t)`; all else as
   /// async_connect().
-  template <class Buffers, class Token = detail::default_token_for<executor_type>>
+  template <class Buffers, asio::completion_token_for<void(error_code, std::size_t)> Token =
+                             detail::default_token_for<executor_type>>
   auto async_read_some(const Buffers& buffers, Token&& token = {})
   {
     return start<std::size_t>(
@@ -282,7 +287,8 @@ public:
   }
 
   /// The same for writing.
-  template <class Buffers, class Token = detail::default_token_for<executor_type>>
+  template <class Buffers, asio::completion_token_for<void(error_code, std::size_t)> Token =
+                             detail::default_token_for<executor_type>>
   auto async_write_some(const Buffers& buffers, Token&& token = {})
   {
     return start<std::size_t>(

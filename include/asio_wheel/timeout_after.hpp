@@ -29,6 +29,9 @@ namespace asio_wheel {
 /// reset_cancellation_state(): leave the type as it is. A coroutine that waits for nothing that can
 /// be cancelled is not cut short.
 ///
+/// A channel's operation says channel_cancelled rather than operation_aborted, so it ends with
+/// that.
+///
 /// Signature: the operation's, which must have an error_code or an exception_ptr first; others, a
 ///   parallel group's for one, do not compile. Put the deadline on each operation of the group
 ///   then, or on a coroutine that awaits it.

@@ -115,7 +115,8 @@ public:
   /// Executor: the handler's associated executor, or get_executor().
   /// Cancellation: terminal, partial and total, from any thread, by the associated slot.
   /// Exceptions: std::bad_alloc; nothing is started then.
-  template <class Token = detail::default_token_for<executor_type>>
+  template <asio::completion_token_for<void(error_code, time_point)> Token =
+              detail::default_token_for<executor_type>>
   auto async_tick(Token&& token = detail::default_token_for<executor_type>())
   {
     return asio::async_initiate<Token, void(error_code, time_point)>(

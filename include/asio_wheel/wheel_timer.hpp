@@ -154,16 +154,17 @@ public:
   /// Completes at once, as if posted, if the expiry has passed; never if it is time_point::max().
   /// Any number of waits may be pending; they complete in order.
   ///
-  /// @param token  completion signature `void(error_code)`; the executor's default token, or
-  ///               asio::deferred.
+  /// @param token  completion signature `void(error_code)`; the executor's default token, if
+  ///               this Asio has one for it. Boost 1.81 to 1.85 have none for plain executors.
   /// Errors: success when the expiry has come, never before; operation_aborted if cancelled by
   ///   cancel(), a new expiry, the timer's destruction, wheel.cancel_all() or the associated slot;
   ///   wheel_errc::too_many_pending.
   /// Executor: the handler's associated executor, or get_executor().
   /// Cancellation: terminal, partial and total, from any thread, by the associated slot.
   /// Exceptions: std::bad_alloc; nothing is started then.
-  template <class Token = detail::default_token_for<executor_type>>
-  auto async_wait(Token&& token = detail::default_token_for<executor_type>())
+  template <asio::completion_token_for<void(error_code)> Token =
+              typename asio::default_completion_token<executor_type>::type>
+  auto async_wait(Token&& token = typename asio::default_completion_token<executor_type>::type())
   {
     return asio::async_initiate<Token, void(error_code)>(initiate(), token);
   }

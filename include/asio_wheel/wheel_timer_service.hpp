@@ -80,7 +80,7 @@ public:
   /// Executor: the handler's associated executor, or the service's.
   /// Cancellation: terminal, partial and total, from any thread, by the associated slot.
   /// Exceptions: std::bad_alloc; nothing is started then.
-  template <class Token = asio::deferred_t>
+  template <asio::completion_token_for<void(error_code)> Token = asio::deferred_t>
   auto async_wait(detail::any_delay delay, Token&& token = {})
   {
     return asio::async_initiate<Token, void(error_code)>(initiate(), token, delay);
@@ -88,7 +88,7 @@ public:
 
   /// Waits until `deadline`. One that has passed completes at once, as if posted;
   /// time_point::max() never comes. All else as above.
-  template <class Token = asio::deferred_t>
+  template <asio::completion_token_for<void(error_code)> Token = asio::deferred_t>
   auto async_wait(detail::any_deadline deadline, Token&& token = {})
   {
     return asio::async_initiate<Token, void(error_code)>(initiate(), token, deadline);

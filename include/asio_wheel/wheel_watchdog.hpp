@@ -113,7 +113,8 @@ public:
   /// Executor: the handler's associated executor, or get_executor().
   /// Cancellation: terminal, partial and total, from any thread, by the associated slot.
   /// Exceptions: std::bad_alloc; nothing is started then.
-  template <class Token = detail::default_token_for<Executor>>
+  template <
+    asio::completion_token_for<void(error_code)> Token = detail::default_token_for<Executor>>
   auto async_expired(Token&& token = detail::default_token_for<Executor>())
   {
     return asio::async_initiate<Token, void(error_code)>(this->initiate(), token);

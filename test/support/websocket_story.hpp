@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <asio_wheel.hpp>
 #include <asio_wheel/beast.hpp>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
@@ -68,6 +69,76 @@ public:
     BOOST_TEST(lowest(server_).socket().is_open());
   }
 
+  /// Deadlines on the WebSocket's own operations. Beast stores their slots, so these have to be
+  /// Asio's. `with` adds a deadline of one second to a token.
+  template <class With>
+  void ends_by(With with, boost::system::error_code expected)
+  {
+    using namespace std::chrono_literals;
+    run(accept(), open());
+    result idle;
+    boost::beast::flat_buffer buffer;
+    server_.async_read(buffer, with(idle.recorder()));
+    advance_past(1s, idle);
+    BOOST_TEST(idle.failed(expected));
+    BOOST_TEST(ends_.wheel.pending() == 0U);
+  }
+
+  /// The peer takes nothing.
+  void ends_a_write()
+  {
+    using namespace std::chrono_literals;
+    run(accept(), open());
+    const std::string much(32U << 20U, 'x');
+    result write;
+    client_.async_write(boost::asio::buffer(much), asio_wheel::timeout_after(1s, write.recorder()));
+    advance_past(1s, write);
+    BOOST_TEST(write.failed(boost::asio::error::timed_out));
+  }
+
+  /// The peer does not answer.
+  void ends_a_close()
+  {
+    using namespace std::chrono_literals;
+    run(accept(), open());
+    result close;
+    client_.async_close(boost::beast::websocket::close_code::normal,
+                        asio_wheel::timeout_after(
+                          1s, [&](boost::system::error_code ec) { close.recorder()(ec, 0); }));
+    advance_past(1s, close);
+    BOOST_TEST(close.failed(boost::asio::error::timed_out));
+  }
+
+  void ends_a_handshake()
+  {
+    using namespace std::chrono_literals;
+    result handshake;
+    client_.async_handshake("localhost", "/", asio_wheel::timeout_after(1s, [&](auto ec) {
+                              handshake.recorder()(ec, 0);
+                            }));
+    advance_past(1s, handshake);
+    BOOST_TEST(handshake.failed(boost::asio::error::timed_out));
+  }
+
+  /// What is read in time keeps its result, message after message.
+  void reads_in_time_under_a_deadline()
+  {
+    using namespace std::chrono_literals;
+    using asio_wheel::timeout_after;
+    run(accept(), open());
+    for (int i = 0; i < 3; ++i) {
+      result read;
+      result written;
+      boost::beast::flat_buffer buffer;
+      server_.async_read(buffer, timeout_after(1s, read.recorder()));
+      client_.async_write(boost::asio::buffer("hello", 5), timeout_after(1s, written.recorder()));
+      run_to_end(ends_.context);
+      BOOST_TEST(read.succeeded(5));
+      BOOST_TEST(written.succeeded(5));
+    }
+    BOOST_TEST(ends_.wheel.pending() == 0U);
+  }
+
   /// Those are in real time: the WebSocket has a steady_timer of its own for them.
   void has_timeouts_of_its_own()
   {
@@ -85,6 +156,15 @@ public:
 private:
   using awaitable = boost::asio::awaitable<void>;
   static constexpr auto use_awaitable = boost::asio::use_awaitable;
+
+  void advance_past(std::chrono::seconds delay, const result& r)
+  {
+    ends_.context.restart();
+    ends_.context.poll();
+    ends_.time.advance(delay - std::chrono::milliseconds(1));
+    BOOST_TEST(r.pending());
+    ends_.time.advance(std::chrono::milliseconds(2));
+  }
 
   static auto& lowest(socket& w) { return boost::beast::get_lowest_layer(w); }
 

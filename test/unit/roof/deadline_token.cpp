@@ -208,9 +208,9 @@ BOOST_AUTO_TEST_CASE(combines_with_what_is_bound_outside)
   bool there = false;
   c.timer.async_wait(asio::bind_executor(
     strand,
-    asio::bind_cancellation_slot(signal.slot(), cancel_after(c.wheel, 1h, [&](error_code ec) {
-                                   there = strand.running_in_this_thread() && ec;
-                                 }))));
+    cancel_after(c.wheel, 1h, asio::bind_cancellation_slot(signal.slot(), [&](error_code ec) {
+                   there = strand.running_in_this_thread() && ec;
+                 }))));
   signal.emit(asio::cancellation_type::terminal);
   support::run_to_end(c.context);
   BOOST_TEST(there);

@@ -52,9 +52,15 @@ struct timer {
   {
     return basic_wheel_timer<Executor>(place, delay);
   }
-  static auto wait(auto& object, auto&&... token)
+  static auto wait(auto& object, auto&& token)
   {
-    return object.async_wait(std::forward<decltype(token)>(token)...);
+    return object.async_wait(std::forward<decltype(token)>(token));
+  }
+  /// As steady_timer's, which has no default token on an older Asio.
+  static auto wait(auto& object)
+  {
+    using executor = typename std::decay_t<decltype(object)>::executor_type;
+    return object.async_wait(detail::default_token_for<executor>());
   }
 };
 

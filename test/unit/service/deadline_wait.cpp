@@ -291,6 +291,40 @@ BOOST_AUTO_TEST_CASE(holds_small_and_large_handlers)
   BOOST_TEST(kept.use_count() == 1);
 }
 
+BOOST_AUTO_TEST_CASE(may_be_stored_as_asios)
+{
+  int before = 0;
+  int behind = 0;
+  const auto kept = std::make_shared<int>(0);
+  {
+    embedded_signal signal;
+    const embedded_slot slot(signal);
+    slot.assign([&before, kept](asio::cancellation_type_t) { ++before; });
+    asio::cancellation_slot stored = slot;
+    // It is the same slot: what was in it is still there.
+    BOOST_TEST(stored.has_handler());
+    BOOST_TEST((stored == static_cast<asio::cancellation_slot>(slot)));
+    signal.emit(asio::cancellation_type::total);
+    BOOST_TEST(before == 1);
+    slot.assign([&behind, kept](asio::cancellation_type_t) { ++behind; });
+    BOOST_TEST(kept.use_count() == 2);
+    signal.emit(asio::cancellation_type::total);
+    BOOST_TEST(behind == 1);
+    // Either clears what the other has put there.
+    stored.clear();
+    BOOST_TEST(!slot.has_handler());
+    signal.emit(asio::cancellation_type::total);
+    stored.assign([&behind](asio::cancellation_type_t) { ++behind; });
+    slot.clear();
+    BOOST_TEST(!stored.has_handler());
+    slot.assign([kept](asio::cancellation_type_t) {});
+    BOOST_TEST(stored.has_handler());
+  }
+  BOOST_TEST(before == 1);
+  BOOST_TEST(behind == 1);
+  BOOST_TEST(kept.use_count() == 1);
+}
+
 BOOST_AUTO_TEST_CASE(is_empty_when_a_handler_cannot_be_made)
 {
   struct throwing {

@@ -10,6 +10,7 @@
 #include <asio_wheel/wheel_timer_service.hpp>
 
 // clang-format off
+#include ASIO_WHEEL_ASIO(bind_cancellation_slot.hpp)
 #include ASIO_WHEEL_ASIO(system_executor.hpp)
 #include ASIO_WHEEL_ASIO(use_awaitable.hpp)
 // clang-format on
@@ -57,6 +58,13 @@ template <class Token, class Limit, deadline_report Report>
 inline constexpr bool is_deadline_token<deadline_token<Token, Limit, Report>> = true;
 template <class Limit, deadline_report Report>
 inline constexpr bool is_deadline_token<partial_deadline_token<Limit, Report>> = true;
+
+/// True for a token with a deadline in it, however many adapters are around that.
+template <class T>
+inline constexpr bool has_deadline = is_deadline_token<T>;
+template <template <class...> class Adapter, class Token, class... Rest>
+inline constexpr bool has_deadline<Adapter<Token, Rest...>> =
+  is_deadline_token<Adapter<Token, Rest...>> || has_deadline<Token>;
 
 /// A function that takes a completion token. Not Asio's deferred operations, which have an operator
 /// of their own.
@@ -126,6 +134,36 @@ concept has_executor = requires(const Initiation& i)
   {i.get_executor()};
 };
 
+/// Returns the executor of an I/O object that an operation is initiated with: an argument, or what
+/// an argument points to. no_executor if the argument is nothing of the kind. Boost.Beast's
+/// initiations have no executor before Boost 1.84; its WebSocket passes on what owns the stream.
+template <class Argument>
+[[nodiscard]] auto executor_of(Argument& argument) noexcept
+{
+  if constexpr (requires { use_wheel(argument.get_executor()); })
+    return argument.get_executor();
+  else if constexpr (requires { use_wheel(argument->get_executor()); })
+    return argument->get_executor();
+  else if constexpr (requires { use_wheel(argument->stream().get_executor()); })
+    return argument->stream().get_executor();
+  else
+    return no_executor{};
+}
+
+/// The same for the first argument that has one.
+[[nodiscard]] inline no_executor executor_of_first() noexcept
+{
+  return {};
+}
+template <class Argument, class... Rest>
+[[nodiscard]] auto executor_of_first(Argument& argument, Rest&... rest) noexcept
+{
+  if constexpr (std::is_same_v<decltype(executor_of(argument)), no_executor>)
+    return executor_of_first(rest...);
+  else
+    return executor_of(argument);
+}
+
 /// The wheel of the handler's own executor; throws if the handler has none.
 template <class Handler>
 [[nodiscard]] wheel_timer_service& wheel_of_handler(const Handler& handler)
@@ -180,8 +218,9 @@ private:
   template <class I, class Handler, class... Args>
   [[gnu::always_inline]] void launch(I&& i, Limit& by, Handler&& handler, Args&&... args) const
   {
-    auto where = filing(by, handler);
-    const auto& fallback = fallback_for<std::decay_t<Handler>>(where);
+    const auto& ex = executor(args...);
+    auto where = filing(by, handler, ex);
+    const auto& fallback = fallback_for<std::decay_t<Handler>>(where, ex);
     using operation = limited_operation<std::decay_t<Handler>, std::decay_t<decltype(fallback)>,
                                         decltype(where), Signatures...>;
 
@@ -190,32 +229,43 @@ private:
     std::forward<I>(i)(deadline_handler<operation>(op), std::forward<Args>(args)...);
   }
 
-  template <class Handler>
-  [[nodiscard]] auto filing(Limit& by, [[maybe_unused]] const Handler& handler) const
+  /// The operation's executor, or no_executor.
+  template <class... Args>
+  [[nodiscard]] decltype(auto) executor([[maybe_unused]] Args&... args) const noexcept
+  {
+    if constexpr (has_executor<Initiation>)
+      return this->initiation.get_executor();
+    else
+      return executor_of_first(args...);
+  }
+
+  template <class Handler, class Executor>
+  [[nodiscard]] auto filing(Limit& by, [[maybe_unused]] const Handler& handler,
+                            [[maybe_unused]] const Executor& ex) const
   {
     if constexpr (std::is_same_v<Limit, guarded_by>) {
       return guard_filing{by};
     } else {
       wheel_timer_service* wheel = by.wheel;
       if (!wheel) {
-        if constexpr (has_executor<Initiation>)
-          wheel = &use_wheel(this->initiation.get_executor());
-        else
+        if constexpr (std::is_same_v<Executor, no_executor>)
           wheel = &wheel_of_handler(handler);
+        else
+          wheel = &use_wheel(ex);
       }
       return deadline_filing(detail::core_of(*wheel), by.when);
     }
   }
 
-  /// The executor that the handler is offered: the initiation's, or else the wheel's. no_executor
-  /// if that makes no difference: see limited_operation.
-  template <class Handler, class Where>
-  [[nodiscard]] decltype(auto) fallback_for([[maybe_unused]] const Where& where) const noexcept
+  /// The executor that the handler is offered: the operation's, or else the wheel's. no_executor if
+  /// that makes no difference: see limited_operation.
+  template <class Handler, class Where, class Executor>
+  [[nodiscard]] decltype(auto) fallback_for([[maybe_unused]] const Where& where,
+                                            [[maybe_unused]] const Executor& ex) const noexcept
   {
-    if constexpr (has_executor<Initiation>) {
-      using offered = std::remove_cvref_t<decltype(this->initiation.get_executor())>;
-      if constexpr (may_use_candidate<Handler, offered>)
-        return this->initiation.get_executor();
+    if constexpr (!std::is_same_v<Executor, no_executor>) {
+      if constexpr (may_use_candidate<Handler, Executor>)
+        return (ex);
       else
         return no_executor{};
     } else if constexpr (!lacks_executor<Handler> &&
@@ -293,4 +343,15 @@ struct asio_wheel::asio::async_result<asio_wheel::detail::partial_deadline_token
     return async_initiate<full<Initiation>, Signatures...>(std::forward<Initiation>(i), t,
                                                            std::forward<Args>(args)...);
   }
+};
+
+/// The operation would listen to the slot, and never hear the deadline.
+template <class Token, class Slot, class Signature>
+  requires asio_wheel::detail::has_deadline<Token>
+class asio_wheel::asio::async_result<asio_wheel::asio::cancellation_slot_binder<Token, Slot>,
+                                     Signature> {
+  static_assert(!asio_wheel::detail::has_deadline<Token>,
+                "bind_cancellation_slot hides the operation from a deadline inside of it, which "
+                "would never come: put it inside, as in "
+                "timeout_after(5s, bind_cancellation_slot(slot, token))");
 };
