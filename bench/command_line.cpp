@@ -51,7 +51,6 @@ bool parse_options(int argc, char** argv, options& o)
   number("tick-us", o.tick_us, 1, most, "N", "of the wheel: its tick in microseconds");
   number("slots", o.slots, 0, most, "N", "of the wheel: slots of a level; 0: as it is made");
   number("shards", o.shards, 0, most, "N", "of the wheel; 0: as many as processors");
-  number("reserve", o.reserve, 0, most, "N", "of the wheel: waits that there is memory for");
   const auto known_clock = [](const std::string& clock) {
     if (clock != "precise" && clock != "coarse")
       throw po::error(fmt::format("--clock must be precise or coarse, not '{}'", clock));

@@ -19,7 +19,7 @@ struct options {
   std::size_t per_turn = 64;        // steps of a workload in one turn of the loop
   bool list = false, versions = false;
   // How the wheel is made; the other contenders ignore these.
-  std::uint64_t tick_us = 1000, slots = 0, shards = 0, reserve = 0;
+  std::uint64_t tick_us = 1000, slots = 0, shards = 0;
   std::string clock = "precise";
   bool huge_pages = false;  // wheel_alone: entries in transparent huge pages
 };

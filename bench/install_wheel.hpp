@@ -16,7 +16,6 @@ inline asio_wheel::wheel_timer_service& install_wheel(asio_wheel::asio::io_conte
   w.tick = std::chrono::microseconds{o.tick_us};
   if (o.slots) w.slots = o.slots;
   w.shards = o.shards;
-  w.reserve = o.reserve;
   if (o.clock == "coarse") w.clock = asio_wheel::clock_source::coarse;
   return asio_wheel::make_wheel(context, w);
 }

@@ -32,7 +32,7 @@ REFERENCE = {"wheel_typed": "steady_typed", "wheel_coroutine": "steady_coroutine
 # The wheel with other options than its defaults.
 WAITS = {f"wheel_wait_{shards}": ("wheel_wait", ["--shards", shards]) for shards in (1, 16, 64)}
 OPTIONS = {"steady": "timers_steady",
-           **{name: "timers_wheel" for name in ("wheel", "wheel_reserved", *WAITS)}}
+           **{name: "timers_wheel" for name in ("wheel", *WAITS)}}
 ALONE = {name: "wheel_alone" for name in ("wheel", "multimap", "d_ary_heap", "pairing", "floor", "floor_list")}
 DEADLINES = {name: "deadlines" for name in ("none", "clock", "cancel_after", "cancel_after_coarse", "steady_timer", "lazy",
                                             "floor", "floor_coarse", "none_awaited", "cancel_after_awaited", "awaitable_or")}
@@ -46,7 +46,7 @@ SUITES = {"timers": TIMERS, "options": OPTIONS, "alone": ALONE, "deadlines": DEA
 # A contender that is another one with an option.
 VARIANTS = {f"{name}_coarse": (name, ["--clock", "coarse"])
             for name in ("cancel_after", "floor", "clock", "store", "watchdog", "heartbeat")}
-VARIANTS |= WAITS | {"wheel_reserved": ("wheel", ["--reserve", "1e6"])}
+VARIANTS |= WAITS
 
 
 def program_contender(contender):
@@ -111,7 +111,7 @@ WORKLOADS = [
     Workload("options", "contexts", "Contexts with a timer each: MB", "megabytes", "MB", [64], {"unused_kb": "KB each before that"},
              contenders=["steady", "wheel_wait_64"]),
     Workload("options", "first_start", "Longest single start: CPU µs", "longest_us", "µs", [E6],
-             contenders=["steady", "wheel", "wheel_reserved"]),
+             contenders=["steady", "wheel"]),
     Workload("alone", "insert", "Wheel alone, insert: ns per entry", "cpu_ns", "ns", [E5, E6], reference="multimap", large=["wheel"]),
     Workload("alone", "churn", "Wheel alone, churn: ns per step", "cpu_ns", "ns", [E5, E6], {"expired": "expired"},
              reference="multimap", large=["wheel", "floor"]),
@@ -194,7 +194,6 @@ TARGETS = [
     at_most("10 million pending, MB", "memory", "wheel_wait", E7, "megabytes", 1_400),
     at_most("64 contexts with a wheel of 64 shards and a wait each, MB", "contexts", "wheel_wait_64", 64, "megabytes", 20, "options"),
     at_most("such a context before its first wait, KB", "contexts", "wheel_wait_64", 64, "unused_kb", 32, "options"),
-    at_most("longest single start among 1e6, memory reserved, µs", "first_start", "wheel_reserved", E6, "longest_us", 100, "options"),
     at_most("start at 1e7, times its cost at 1e6", "start", "wheel_wait", E7, ("of", "start", "wheel_wait", E6), 1.5),
     at_most("start and cancel at 1e7, times their cost at 1e6", "churn_far", "wheel_slot", E7,
             ("of", "churn_far", "wheel_slot", E6), 1.5),

@@ -10,7 +10,6 @@
 #pragma once
 
 #include <sys/mman.h>
-#include <asio_wheel/detail/service/page_supply.hpp>
 #include <asio_wheel/detail/wheel/timing_wheel.hpp>
 
 #include <boost/heap/d_ary_heap.hpp>
@@ -82,7 +81,7 @@ public:
 
 private:
   entries<entry> entries_;
-  asio_wheel::detail::timing_wheel wheel_{{}, asio_wheel::detail::page_supply::instance()};
+  asio_wheel::detail::timing_wheel wheel_{asio_wheel::detail::wheel_geometry{}};
 };
 
 class multimap_structure {

@@ -52,7 +52,6 @@ public:
     context().restart();
     context().poll();
   }
-  void release_memory() { wheel_.release_memory(); }
 
 private:
   struct wait_handler {

@@ -39,9 +39,6 @@ public:
     metrics m{{"bytes", grown / static_cast<double>(options_.n)}, {"megabytes", grown / 1e6}};
     if constexpr (requires(timers & t) { t.end_all(); }) {
       timers_->end_all();
-      const auto begin = process_cpu();
-      timers_->release_memory();
-      m.push_back({"release_ms", micros(process_cpu() - begin) / 1e3});
       const auto kept = static_cast<double>(resident_bytes()) - static_cast<double>(before);
       m.push_back({"kept_megabytes", kept / 1e6});
     }

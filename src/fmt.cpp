@@ -56,9 +56,9 @@ std::string text(clock_source clock)
 
 std::string text(const wheel_options& o)
 {
-  return fmt::format("tick {}, slots {}, shards {}, max_pending {}, reserve {}, clock {}",
-                     human(o.tick), o.slots, o.shards == 0 ? "auto" : std::to_string(o.shards),
-                     o.max_pending == 0 ? "unlimited" : std::to_string(o.max_pending), o.reserve,
+  return fmt::format("tick {}, slots {}, shards {}, max_pending {}, clock {}", human(o.tick),
+                     o.slots, o.shards == 0 ? "auto" : std::to_string(o.shards),
+                     o.max_pending == 0 ? "unlimited" : std::to_string(o.max_pending),
                      text(o.clock));
 }
 

@@ -60,4 +60,9 @@ void wheel_timer_service::shutdown()
   core_->close();
 }
 
+void wheel_timer_service::notify_fork(asio::execution_context::fork_event event)
+{
+  if (event == asio::execution_context::fork_child) core_->go_on_in_child();
+}
+
 }  // namespace asio_wheel

@@ -40,12 +40,6 @@ struct wheel_options {
   /// duration::max(); all operations of one guard or timed_stream share one. 0: no limit.
   std::size_t max_pending = 0;
 
-  /// How many waits to have memory ready for, 160 bytes each, when the wheel is made. Starting
-  /// them then takes no memory from the system, which on some machines takes milliseconds. It
-  /// serves all shards, and all wheels of the process. make_wheel() throws std::bad_alloc if there
-  /// is not so much.
-  std::size_t reserve = 0;
-
   /// The clock from which delays are counted.
   clock_source clock = clock_source::precise;
 };

@@ -149,17 +149,6 @@ public:
   /// another thread starts during the call may or may not be among them.
   std::size_t cancel_all() { return core_->cancel_all(); }
 
-  /// Gives the memory that waits no longer take back to the system: that of this wheel, and what
-  /// all wheels of the process share. Memory is kept otherwise, for the next as many waits. Also
-  /// kept is what wheel_options::reserve asked for, the rest of a page of which something is in
-  /// use, and up to 128 waits of each size for each other thread that started or ended some.
-  ///
-  /// Call it after a peak, from any thread: it takes some tenths of a second for a million
-  /// waits, holding no lock for long. A survey (pending_by_handler()) comes before or after it.
-  /// Effective on Linux; elsewhere the process keeps its memory.
-  /// Exceptions: std::bad_alloc; what was given back until then is.
-  void release_memory() { core_->release_memory(); }
-
   /// A reading of the counters. Takes every shard's lock.
   [[nodiscard]] wheel_stats stats() const noexcept { return core_->stats(); }
 
@@ -170,6 +159,7 @@ private:
   [[nodiscard]] initiation initiate() const noexcept { return {core_, nullptr}; }
 
   void shutdown() override;
+  void notify_fork(asio::execution_context::fork_event event) override;
 
   detail::wheel_core* const core_;  // counted
 };

@@ -2,16 +2,23 @@
 //
 // With notify_fork() around the fork, as Asio demands, both processes have all the waits, and each
 // completes or destroys its own. A child that neither runs nor destroys the context needs no
-// notification.
+// notification. And a child may make contexts of its own, whatever other threads were doing:
+// ASIO_WHEEL_FORKS says how often that is tried.
+#include <atomic>
 #include <boost/asio/execution_context.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
+#include <cstdlib>
+#include <deque>
 #include <memory>
 #include <optional>
+#include <string>
+#include <thread>
 
 #include "support/child.hpp"
 #include "support/outcome.hpp"
 #include "support/run.hpp"
+#include "support/scale.hpp"
 #include "support/wheel.hpp"
 
 namespace asio = boost::asio;
@@ -78,6 +85,22 @@ void check_fork(Act in_child)
   }
 }
 
+/// Starts and ends more waits than a thread keeps memory for.
+bool use(context_with_wheel& c)
+{
+  int succeeded = 0;
+  for (int i = 0; i < 300; ++i) c.wheel.async_wait(1ms, [&](error_code ec) { succeeded += !ec; });
+  c.context.restart();
+  c.context.run();
+  return succeeded == 300;
+}
+
+int forks()
+{
+  const char* const given = std::getenv("ASIO_WHEEL_FORKS");
+  return given ? std::stoi(given) : static_cast<int>(support::scaled(2000));
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(forked_process)
@@ -126,6 +149,40 @@ BOOST_AUTO_TEST_CASE(of_a_child_has_the_waits_too)
     waits.c->context.notify_fork(execution_context::fork_parent);
     return waits.go_on() && grandchild.went_well();
   });
+}
+
+BOOST_AUTO_TEST_CASE(of_a_parent_whose_other_threads_use_wheels_uses_wheels_too)
+{
+  std::atomic<bool> stop = false;
+  const auto busy = [&] {
+    context_with_wheel c;
+    while (!stop) {
+      std::deque<wheel_timer> timers;
+      for (int i = 0; i < 600; ++i) timers.emplace_back(c.wheel, 1h).async_wait([](error_code) {});
+      timers.clear();
+      c.context.restart();
+      c.context.poll();
+    }
+  };
+  std::thread first(busy), second(busy);
+  context_with_wheel inherited;
+  int wrong = 0;
+  for (int i = 0; i < forks() && wrong < 3; ++i) {
+    inherited.context.notify_fork(execution_context::fork_prepare);
+    child process([&] {
+      ::alarm(20);  // a child that hangs goes wrong
+      if (i % 2 == 0) return use(*std::make_unique<context_with_wheel>());
+      inherited.context.notify_fork(execution_context::fork_child);
+      return use(inherited);
+    });
+    inherited.context.notify_fork(execution_context::fork_parent);
+    if (!process.went_well()) ++wrong;
+    if (i % 8 == 0 && !use(inherited)) ++wrong;
+  }
+  stop = true;
+  first.join();
+  second.join();
+  BOOST_TEST(wrong == 0);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

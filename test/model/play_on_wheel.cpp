@@ -7,7 +7,6 @@
 #include <memory>
 
 #include "model/script.hpp"
-#include "support/pages.hpp"
 
 namespace model {
 namespace {
@@ -179,7 +178,7 @@ std::uint64_t limit_of(wheel_geometry g)
 
 class wheel_run {
 public:
-  explicit wheel_run(wheel_geometry g) : limit_(limit_of(g)), wheel_(g, pages_), model_(g.slot_bits)
+  explicit wheel_run(wheel_geometry g) : limit_(limit_of(g)), wheel_(g), model_(g.slot_bits)
   {
     tell("{} bits of slots, {} of fan, {} levels", g.slot_bits, g.fan_bits, g.levels);
   }
@@ -200,7 +199,6 @@ private:
   {
     switch (o.take(5)) {
       default: return insert(ahead(o));
-      case 6: return o.take(2) == 0 ? release(o) : insert(ahead(o));
       case 7:
       case 8: return insert_many(o);
       case 9:
@@ -285,9 +283,9 @@ private:
     const bool asks = which % 2 == 0;
     const tick before = asks ? wheel_.next_tick() : never;
     const std::uint32_t slot = slot_of(*e);
-    const std::size_t promises = pages_.promises();
+    const std::size_t capacity = wheel_.capacity();
     const tick unneeded = wheel_.erase(*e);
-    expect(pages_.promises() == promises, "erase() allocated");
+    expect(wheel_.capacity() == capacity, "erase() allocated");
     if (!asks) return e;
     expect(wheel_.next_tick() >= before, "erase() has made next_tick() earlier");
     const bool others = std::ranges::any_of(
@@ -309,9 +307,9 @@ private:
     tell("erase {}, which is due", e->id);
     expect(wheel_.is_due(*e), "is_due() is wrong");
     model_.erase_due(*e);
-    const std::size_t promises = pages_.promises();
+    const std::size_t capacity = wheel_.capacity();
     expect(wheel_.erase(*e) == no_tick, "erase() of a due entry named a tick");
-    expect(pages_.promises() == promises, "erase() of a due entry allocated");
+    expect(wheel_.capacity() == capacity, "erase() of a due entry allocated");
     return e;
   }
 
@@ -321,9 +319,9 @@ private:
     if (!e) return nullptr;
     tell("erase {}, which was drained", e->id);
     model_.erase_drained(*e);
-    const std::size_t promises = pages_.promises();
+    const std::size_t capacity = wheel_.capacity();
     wheel_.erase_drained(*e);
-    expect(pages_.promises() == promises, "erase_drained() allocated");
+    expect(wheel_.capacity() == capacity, "erase_drained() allocated");
     return e;
   }
 
@@ -331,9 +329,9 @@ private:
   {
     tell("drain");
     model_.drain();
-    const std::size_t promises = pages_.promises();
+    const std::size_t capacity = wheel_.capacity();
     wheel_.drain();
-    expect(pages_.promises() == promises, "drain() allocated");
+    expect(wheel_.capacity() == capacity, "drain() allocated");
     expect(wheel_.next_tick() == no_tick, "drain() has left something to do");
   }
 
@@ -351,10 +349,10 @@ private:
   {
     const tick to{count(wheel_.now()) - std::min(by, count(wheel_.now()))};
     tell("rewind to {}", count(to));
-    const std::size_t promises = pages_.promises();
+    const std::size_t capacity = wheel_.capacity();
     wheel_.rewind(to);
     model_.rewind(to);
-    expect(pages_.promises() == promises, "rewind() allocated");
+    expect(wheel_.capacity() == capacity, "rewind() allocated");
   }
 
   template <entry* (wheel_run::*Pop)()>
@@ -393,29 +391,17 @@ private:
   template <entry* (wheel_run::*Pop)()>
   void refile(operands& o)
   {
-    const std::size_t promises = pages_.promises();
+    const std::size_t capacity = wheel_.capacity();
     if (entry* const e = (this->*Pop)()) insert(*e, ahead(o));
-    expect(pages_.promises() == promises, "to file again what was popped, it allocated");
+    expect(wheel_.capacity() == capacity, "to file again what was popped, it allocated");
   }
 
   /// The same for a wait that is not due.
   void hasten(operands& o)
   {
-    const std::size_t promises = pages_.promises();
+    const std::size_t capacity = wheel_.capacity();
     if (entry* const e = erase_pending(o.take(16))) insert(*e, ahead(o));
-    expect(pages_.promises() == promises, "to file again what was erased, it allocated");
-  }
-
-  /// Gives back the pages that are not used; while they are sorted out, entries come and go.
-  void release(operands& o)
-  {
-    tell("release");
-    free_blocks chunks = wheel_.take_free_chunks();
-    if (o.take(1) == 0) insert_many(o);
-    free_blocks pages = chunks.take_pages(sizeof(chunk));
-    while (free_block* const page = pages.pop_front()) pages_.give_back(page);
-    if (o.take(1) == 0) pop<&wheel_run::pop_due>(o.take(4));
-    wheel_.add_free_chunks(chunks);
+    expect(wheel_.capacity() == capacity, "to file again what was erased, it allocated");
   }
 
   /// Ends a script: checks the order of everything that is left.
@@ -425,9 +411,6 @@ private:
     drain();
     while (fault_.empty() && model_.has_drained()) pop<&wheel_run::pop_drained>(1);
     compare();
-    operands none(~std::uint64_t{0});
-    release(none);
-    expect(pages_.taken() == 0, "of an empty wheel, a page was not released");
   }
 
   void forget(const entry* e)
@@ -457,7 +440,6 @@ private:
   }
 
   const std::uint64_t limit_;
-  counted_pages pages_;
   timing_wheel wheel_;
   multimap_wheel model_;
   std::vector<std::unique_ptr<entry>> entries_;

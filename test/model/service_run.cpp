@@ -130,7 +130,6 @@ bool service_run::end_something(std::uint64_t what, operands& o)
     case 15: return touch(o), true;
     case 16: return set_timeout(o), true;
     case 17: return end_watch(o), true;
-    case 18: return release_memory(o), true;
     default: return false;
   }
 }

@@ -171,7 +171,6 @@ private:
   void emit(operands& o);
   void make_signal_anew(operands& o);
   void cancel_all(operands& o);
-  void release_memory(operands& o);
   [[nodiscard]] pending_waits::list waits_of(const timer& t) const;
   void let_go_of_waits(const timer& t);
 

@@ -134,14 +134,6 @@ void service_run::cancel_all(operands& o)
                    [&] { return wheel_.cancel_all(); });
 }
 
-/// Seldom, because it goes through all that is free.
-void service_run::release_memory(operands& o)
-{
-  if (o.take(3) != 0) return;
-  tell("release memory");
-  wheel_.release_memory();
-}
-
 pending_waits::list service_run::waits_of(const timer& t) const
 {
   return waits_->those([i = number_of(t)](const wait& w) { return w.timer == i; });

@@ -1,8 +1,6 @@
 // L2 service: starting waits, passes, and the deliveries that call handlers.
 #include <asio_wheel/detail/service/core.hpp>
 
-#include <asio_wheel/detail/service/op_memory.hpp>
-
 #include <algorithm>
 #include <bit>
 #include <functional>
@@ -111,7 +109,6 @@ wheel_core::wheel_core(asio::execution_context& context, const asio::any_io_exec
   : options(resolve(given)),
     executor(ex),
     native(ex),
-    reserved(options.reserve),
     clock(options.clock, options.tick),
     shards(*this, options, clock),
     driver_(native, context, clock, *this)
@@ -511,26 +508,6 @@ wheel_stats wheel_core::stats() const noexcept
   const std::lock_guard lock(due_mutex_);
   stats.largest_batch = std::max(largest_burst_, burst_);
   return stats;
-}
-
-void wheel_core::release_memory()
-{
-  {
-    const std::lock_guard no_survey(survey_mutex_);
-    for (home* h = shards.latest(); h; h = h->older) {
-      free_blocks chunks;
-      {
-        const std::lock_guard lock(*h);
-        chunks = h->take_free_chunks();
-      }
-      free_blocks pages = chunks.take_pages(sizeof(chunk));
-      while (free_block* const page = pages.pop_front()) page_supply::instance().give_back(page);
-      const std::lock_guard lock(*h);
-      h->add_free_chunks(chunks);
-    }
-  }
-  release_recycled_ops();
-  page_supply::instance().release();
 }
 
 /// A deadline is left to its operation, which may need the core again.

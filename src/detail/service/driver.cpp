@@ -39,6 +39,12 @@ void driver::insist() noexcept
   if (inside) request();
 }
 
+void driver::go_on_in_child() noexcept
+{
+  requested_ = false;
+  insist();
+}
+
 void driver::forget(tick unneeded) noexcept
 {
   if (unneeded > wake_.load(std::memory_order_seq_cst)) return;

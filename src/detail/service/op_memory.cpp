@@ -1,189 +1,93 @@
-// L2 service: recycled memory for waits, in three tiers: thread, process, system.
+// L2 service: recycled memory for waits: a magazine and a heap for each thread.
 #include <asio_wheel/detail/service/op_memory.hpp>
 
-#include <asio_wheel/detail/ground/locks.hpp>
-#include <asio_wheel/detail/service/page_supply.hpp>
+#include <asio_wheel/detail/ground/slab_heap.hpp>
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
-#include <mutex>
 #include <new>
 #include <utility>
 
 namespace asio_wheel::detail {
 namespace {
 
-constexpr std::size_t batch_size = 64;  // blocks that move between a thread and the depot at once
+static_assert(op_line == block_unit && most_recycled_lines == most_block_units);
 
-/// A free block. In the depot the first block of a batch also holds the batch's length and the next
-/// batch; elsewhere these two are not set.
-struct block {
-  block* next;
-  block* next_batch;
-  std::size_t length;
-};
-static_assert(sizeof(block) <= op_line);
-
-/// A thread's free blocks of one size, from which it mostly allocates without a lock.
+/// A thread's free blocks of one size, from which it mostly allocates.
 struct magazine {
-  block* first;
+  free_block* first;
   std::size_t room;  ///< for so many more; none before the first use and after the last
 
-  static constexpr std::size_t capacity = 2 * batch_size;
+  static constexpr std::size_t batch = 64;  ///< blocks that move between it and the heap at once
+  static constexpr std::size_t capacity = 2 * batch;
 };
-
-/// The process's free blocks of one size, in batches that threads did not need.
-class depot {
-public:
-  /// A batch of at most batch_size blocks of `size` bytes.
-  block* take(std::size_t size)
-  {
-    {
-      const std::lock_guard lock(mutex_);
-      if (block* const batch = batches_) {
-        batches_ = batch->next_batch;
-        return batch;
-      }
-    }
-    auto* const page = static_cast<std::byte*>(page_supply::instance().take());
-    const std::size_t length = std::min(page_size / size, batch_size);
-    block* first = nullptr;
-    for (std::size_t i = length; i-- > 0;)
-      first = ::new (page + i * size) block{first, nullptr, length - i};
-    return first;
-  }
-
-  void give_back(block& batch, std::size_t length) noexcept
-  {
-    const std::lock_guard lock(mutex_);
-    batch.next_batch = batches_;
-    batch.length = length;
-    batches_ = &batch;
-  }
-
-  /// Adds the block to the first batch, or starts a batch with it when that one is full.
-  void give_back_one(block& b) noexcept
-  {
-    const std::lock_guard lock(mutex_);
-    if (block* const rest = batches_; rest && rest->length < batch_size)
-      b = {rest, rest->next_batch, rest->length + 1};
-    else
-      b = {nullptr, rest, 1};
-    batches_ = &b;
-  }
-
-  /// Gives the pages of which nothing is used back to the supply.
-  void release(std::size_t size) noexcept
-  {
-    block* batch = nullptr;
-    {
-      const std::lock_guard lock(mutex_);
-      batch = std::exchange(batches_, nullptr);
-    }
-    free_blocks all;
-    while (batch) {
-      block* const next_batch = batch->next_batch;
-      for (block* b = batch; b;) {
-        block* const next = b->next;
-        all.push_front(*::new (b) free_block);
-        b = next;
-      }
-      batch = next_batch;
-    }
-    free_blocks pages = all.take_pages(size);
-    while (free_block* const page = pages.pop_front()) page_supply::instance().give_back(page);
-    while (free_block* const b = all.pop_front()) give_back_one(*::new (b) block);
-  }
-
-private:
-  spin_lock mutex_;
-  block* batches_ = nullptr;
-};
-
-constinit std::array<depot, most_recycled_lines> depots{};
 constinit thread_local std::array<magazine, most_recycled_lines> magazines{};
 
-// GCC's MinGW frees a thread's thread_local memory, and only then calls the destructors of what was
-// in it. They cannot empty the magazines, so each thread uses the depot from its start.
-#if defined(__MINGW32__) && !defined(__clang__)
-constexpr bool has_magazines = false;
-#else
-constexpr bool has_magazines = true;
-#endif
-
 /// Whether the thread has emptied its magazines for good. Objects that are destroyed later, such as
-/// a thread_local context, use the depot directly. Not a member of thread_end, because it outlives
-/// that.
-constinit thread_local bool has_ended = !has_magazines;
+/// a thread_local context, do without. Not a member of thread_heap, because it outlives that.
+constinit thread_local bool has_ended = false;
 
-/// Moves the first `n` blocks of a magazine to its depot; n <= batch_size.
-void unload(std::size_t lines, std::size_t n) noexcept
-{
-  magazine& m = magazines[lines - 1];
-  block* const batch = m.first;
-  block* last = batch;
-  for (std::size_t i = 1; i < n; ++i) last = last->next;
-  m.first = std::exchange(last->next, nullptr);
-  m.room += n;
-  depots[lines - 1].give_back(*batch, n);
-}
+/// Where the magazines get their blocks from. Blocks that are out when their thread ends find their
+/// own way home.
+struct thread_heap {
+  slab_heap slabs;
 
-/// Empties the magazines of this thread.
-void unload_all() noexcept
-{
-  for (std::size_t lines = 1; lines <= most_recycled_lines; ++lines) {
-    magazine& m = magazines[lines - 1];
-    while (m.first) unload(lines, std::min(magazine::capacity - m.room, batch_size));
-    m.room = 0;
-  }
-}
-
-/// Empties the magazines when their thread ends.
-struct thread_end {
-  /// Makes sure that the destructor will run.
-  void await() const noexcept {}
-
-  ~thread_end()
+  ~thread_heap()
   {
     has_ended = true;
-    unload_all();
+    for (magazine& m : magazines) unload(m, 0);
+  }
+
+  /// Returns all blocks but the first `keep`, which were freed last.
+  void unload(magazine& m, std::size_t keep) noexcept
+  {
+    free_block** rest = &m.first;
+    for (; keep != 0; --keep) rest = &(*rest)->next;
+    for (free_block* b = std::exchange(*rest, nullptr); b;) {
+      free_block* const next = b->next;
+      slabs.give_back_to_owner(b);
+      b = next;
+    }
+    m.room = has_ended ? 0 : magazine::capacity;
   }
 };
-thread_local thread_end this_thread_end;
+constinit thread_local thread_heap this_thread_heap;
 
 /// Fills the empty magazine and takes a block from it.
-[[gnu::noinline, gnu::cold]] void* allocate_from_depot(std::size_t lines)
+[[gnu::noinline, gnu::cold]] void* allocate_from_heap(std::size_t lines)
 {
-  if (!has_ended) this_thread_end.await();
-  depot& d = depots[lines - 1];
-  block* const batch = d.take(lines * op_line);
-  block* const rest = batch->next;
-  const std::size_t length = batch->length - 1;
-  if (!has_ended)
-    magazines[lines - 1] = {rest, magazine::capacity - length};
-  else if (rest)
-    d.give_back(*rest, length);
-  return batch;
+  if (has_ended) return slab_heap().take(lines);
+  constexpr std::size_t page = 4096;
+  slab_heap& slabs = this_thread_heap.slabs;
+  free_block* const first = slabs.take(lines);
+  magazine& m = magazines[lines - 1];
+  std::size_t n = std::min(magazine::batch, page / (lines * op_line));
+  m.room = magazine::capacity;
+  try {
+    for (free_block** last = &m.first; --n != 0; last = &(*last)->next) {
+      *last = slabs.take(lines);
+      (*last)->next = nullptr;
+      --m.room;
+    }
+  } catch (const std::bad_alloc&) {
+    // There is one at least.
+  }
+  return first;
 }
 
 /// Makes room in a magazine that has none, and puts a block into it.
 [[gnu::noinline, gnu::cold]] void deallocate_to_full(void* p, std::size_t lines) noexcept
 {
-  block* const b = ::new (p) block;
-  if (has_ended) return depots[lines - 1].give_back_one(*b);
-  this_thread_end.await();
+  if (has_ended) return slab_heap::return_block(p);
   magazine& m = magazines[lines - 1];
-  if (m.first)
-    unload(lines, batch_size);
-  else
-    m.room = magazine::capacity;
-  b->next = m.first;
-  m = {b, m.room - 1};
+  this_thread_heap.unload(m, m.first ? magazine::batch : 0);
+  m.first = ::new (p) free_block{m.first};
+  m.room = m.first->next ? magazine::batch - 1 : magazine::capacity - 1;
 }
 
-// Lets AddressSanitizer see each wait come and go.
-#if defined(__SANITIZE_ADDRESS__)
+// Lets AddressSanitizer see each wait come and go. And GCC's MinGW frees a thread's thread_local
+// memory before it calls the destructors of what is in it.
+#if defined(__SANITIZE_ADDRESS__) || (defined(__MINGW32__) && !defined(__clang__))
 constexpr bool recycle = false;
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
@@ -201,8 +105,8 @@ void* allocate_recycled_op(std::size_t lines)
 {
   if (!recycle) return ::operator new (lines* op_line, std::align_val_t{op_line});
   magazine& m = magazines[lines - 1];
-  block* const b = m.first;
-  if (!b) return allocate_from_depot(lines);
+  free_block* const b = m.first;
+  if (!b) return allocate_from_heap(lines);
   m = {b->next, m.room + 1};
   return b;
 }
@@ -212,16 +116,7 @@ void deallocate_recycled_op(void* p, std::size_t lines) noexcept
   if (!recycle) return ::operator delete (p, std::align_val_t{op_line});
   magazine& m = magazines[lines - 1];
   if (m.room == 0) return deallocate_to_full(p, lines);
-  block* const b = ::new (p) block;
-  b->next = m.first;
-  m = {b, m.room - 1};
-}
-
-void release_recycled_ops() noexcept
-{
-  unload_all();
-  for (std::size_t lines = 1; lines <= most_recycled_lines; ++lines)
-    depots[lines - 1].release(lines * op_line);
+  m = {::new (p) free_block{m.first}, m.room - 1};
 }
 
 }  // namespace asio_wheel::detail

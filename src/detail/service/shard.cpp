@@ -3,7 +3,6 @@
 
 #include <asio_wheel/detail/ground/memory.hpp>
 #include <asio_wheel/detail/service/op_memory.hpp>
-#include <asio_wheel/detail/service/page_supply.hpp>
 #include <asio_wheel/detail/service/probe.hpp>
 
 #include <algorithm>
@@ -41,10 +40,7 @@ std::span<timer_wait_op*> put_off_cancels::take() noexcept
   return {ops_.data(), std::exchange(size_, std::uint8_t{0})};
 }
 
-shard::shard(wheel_geometry geometry, const wheel_clock& clock)
-  : wheel_(geometry, page_supply::instance()),
-    clock_(clock)
-{}
+shard::shard(wheel_geometry geometry, const wheel_clock& clock) : wheel_(geometry), clock_(clock) {}
 
 bool shard::is_closed() const noexcept
 {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <new>
-#include <utility>
 
 namespace asio_wheel::detail {
 
@@ -49,46 +48,25 @@ void chunk_queue::splice_back(chunk_queue& other) noexcept
   other = {};
 }
 
-chunk_pool::~chunk_pool()
-{
-  // Of each page the first chunk stands for the page, which goes when all chunks are out of the
-  // list.
-  free_blocks pages;
-  while (free_block* const b = free_.pop_front()) {
-    if (reinterpret_cast<std::uintptr_t>(b) % page_size == 0) pages.push_front(*b);
-  }
-  while (free_block* const page = pages.pop_front()) pages_.give_back(page);
-  pages_.forgo(promised_);
-}
-
-void chunk_pool::reserve(std::size_t n)
-{
-  if (n > capacity_) grow(n);
-}
+namespace {
+constexpr std::size_t chunk_lines = sizeof(chunk) / block_unit;
+constexpr std::size_t chunks_of_slab = slab_heap::blocks_of_slab(chunk_lines);
+}  // namespace
 
 void chunk_pool::grow(std::size_t n)
 {
-  const std::size_t more = std::max(n - capacity_, capacity_);
-  const std::size_t pages = (more + chunks_of_page - 1) / chunks_of_page;
-  pages_.promise(pages);
-  promised_ += pages;
-  capacity_ += pages * chunks_of_page;
+  slabs_.reserve((n + chunks_of_slab - 1) / chunks_of_slab);
+  capacity_ = capacity();
 }
 
-void chunk_pool::take_page() noexcept
+std::size_t chunk_pool::capacity() const noexcept
 {
-  free_.cut(pages_.take_promised(), sizeof(chunk));
-  --promised_;
+  return slabs_.slabs() * chunks_of_slab;
 }
 
 chunk& chunk_pool::take(std::uint32_t slot) noexcept
 {
-  free_block* b = free_.pop_front();
-  if (!b) {
-    take_page();
-    b = free_.pop_front();
-  }
-  chunk& c = *::new (b) chunk;
+  chunk& c = *::new (slabs_.take(chunk_lines)) chunk;
   ++taken_;
   c.slot = slot;
   c.used = 0;
@@ -99,26 +77,8 @@ chunk& chunk_pool::take(std::uint32_t slot) noexcept
 
 void chunk_pool::give_back(chunk& c) noexcept
 {
-  free_.push_front(*::new (&c) free_block);
+  slabs_.give_back(&c);
   --taken_;
-}
-
-free_blocks chunk_pool::take_free()
-{
-  const std::size_t pages = (free_.size() + chunks_of_page - 1) / chunks_of_page;
-  pages_.promise(pages);
-  promised_ += pages;
-  capacity_ += pages * chunks_of_page - free_.size();
-  return std::exchange(free_, {});
-}
-
-void chunk_pool::add_free(free_blocks& chunks) noexcept
-{
-  const std::size_t pages = std::min(promised_, chunks.size() / chunks_of_page);
-  pages_.forgo(pages);
-  promised_ -= pages;
-  capacity_ += chunks.size() - pages * chunks_of_page;
-  free_.splice_front(chunks);
 }
 
 }  // namespace asio_wheel::detail

@@ -55,7 +55,7 @@ void prefetch_behind(const chunk& c) noexcept
 
 }  // namespace
 
-timing_wheel::timing_wheel(wheel_geometry g, page_source& pages)
+timing_wheel::timing_wheel(wheel_geometry g)
   : slot_bits_(valid(g).slot_bits),
     fan_bits_(g.fan_bits),
     mask_((1u << g.slot_bits) - 1),
@@ -66,8 +66,7 @@ timing_wheel::timing_wheel(wheel_geometry g, page_source& pages)
     overflow_slot_(overdue_slot_ + 1),
     never_slot_(overdue_slot_ + 2),
     least_piece_(g.piece),
-    lead_(slot_bits_ > fan_bits_ ? std::min(longest_lead, std::uint64_t{1} << fan_bits_) : 0),
-    pool_(pages)
+    lead_(slot_bits_ > fan_bits_ ? std::min(longest_lead, std::uint64_t{1} << fan_bits_) : 0)
 {
   occupied_.resize(std::size_t{levels_} * words_per_level_);
   horizon_[levels_ + 1] = no_tick;

@@ -42,15 +42,11 @@ BOOST_AUTO_TEST_CASE(options_fill_one_line)
 {
   wheel_options options;
   BOOST_TEST(fmt::format("{}", options) ==
-             "tick 1 ms, slots 1024, shards auto, max_pending unlimited, reserve 0, clock precise");
-  options = {.tick = 250us,
-             .slots = 64,
-             .shards = 4,
-             .max_pending = 100'000,
-             .reserve = 5000,
-             .clock = clock_source::coarse};
+             "tick 1 ms, slots 1024, shards auto, max_pending unlimited, clock precise");
+  options = {
+    .tick = 250us, .slots = 64, .shards = 4, .max_pending = 100'000, .clock = clock_source::coarse};
   BOOST_TEST(fmt::format("{}", options) ==
-             "tick 250 us, slots 64, shards 4, max_pending 100000, reserve 5000, clock coarse");
+             "tick 250 us, slots 64, shards 4, max_pending 100000, clock coarse");
 }
 
 BOOST_AUTO_TEST_CASE(durations_have_three_digits_and_a_unit)
@@ -188,7 +184,7 @@ BOOST_AUTO_TEST_CASE(a_wheel_describes_itself)
   boost::asio::io_context context;
   auto& wheel = make_wheel(context, {.shards = 2});
   BOOST_TEST(fmt::format("{}", wheel.options()) ==
-             "tick 1 ms, slots 1024, shards 2, max_pending unlimited, reserve 0, clock precise");
+             "tick 1 ms, slots 1024, shards 2, max_pending unlimited, clock precise");
   BOOST_TEST(lines_of(fmt::format("{}", wheel.stats())).size() == 10U);
 }
 

@@ -1,4 +1,4 @@
-// Memory that is there before the waits, and memory that goes when they have gone.
+// Memory of waits and wheels: what is not used is not taken, and goes back after a peak.
 #include <asio_wheel.hpp>
 #include <atomic>
 #include <boost/asio/io_context.hpp>
@@ -6,8 +6,6 @@
 #include <chrono>
 #include <cstddef>
 #include <deque>
-#include <limits>
-#include <new>
 #include <thread>
 #include <vector>
 
@@ -33,13 +31,6 @@ constexpr bool can_measure =
 
 constexpr std::size_t at_peak = 200'000;
 constexpr std::size_t megabyte = std::size_t{1} << 20;
-
-wheel_options with_reserve(std::size_t waits)
-{
-  wheel_options options;
-  options.reserve = waits;
-  return options;
-}
 
 /// Waits of random delays from 1 s to 1 min, which are cancelled with this.
 class pending_timers {
@@ -77,59 +68,6 @@ private:
 
 BOOST_AUTO_TEST_SUITE(memory)
 
-BOOST_AUTO_TEST_CASE(reserved_for_waits_is_there_when_they_start)
-{
-  if (!can_measure) return;
-  const auto taken_by_starts = [](const wheel_options& options) {
-    support::context_with_wheel c(options);
-    pending_timers timers(c.context, at_peak);
-    const std::size_t before = support::resident_memory();
-    timers.start();
-    return support::resident_memory() - before;
-  };
-  support::context_with_wheel(wheel_options{}).wheel.release_memory();  // of what ran before
-  BOOST_TEST(taken_by_starts(with_reserve(at_peak)) < megabyte);  // pages of the table of slots
-  support::context_with_wheel(wheel_options{}).wheel.release_memory();
-  BOOST_TEST(taken_by_starts(wheel_options{}) > 10 * megabyte);
-}
-
-BOOST_AUTO_TEST_CASE(reserved_by_one_wheel_after_the_other_is_the_same)
-{
-  if (!can_measure) return;
-  {
-    support::context_with_wheel first(with_reserve(at_peak));
-  }
-  const std::size_t before = support::resident_memory();
-  for (int i = 0; i < 10; ++i) support::context_with_wheel again(with_reserve(at_peak));
-  BOOST_TEST(support::resident_memory() < before + 2 * megabyte);
-}
-
-BOOST_AUTO_TEST_CASE(reserved_by_two_wheels_is_there_for_both)
-{
-  if (!can_measure) return;
-  support::context_with_wheel a(with_reserve(at_peak / 2));
-  support::context_with_wheel b(with_reserve(at_peak / 2));
-  a.wheel.release_memory();  // which keeps what is reserved
-  pending_timers of_a(a.context, at_peak / 2), of_b(b.context, at_peak / 2);
-  const std::size_t before = support::resident_memory();
-  of_a.start();
-  of_b.start();
-  BOOST_TEST(support::resident_memory() - before < 2 * megabyte);
-}
-
-BOOST_AUTO_TEST_CASE(too_much_to_reserve_is_refused_and_leaves_no_wheel)
-{
-  asio::io_context context;
-  if (!support::under_sanitizer) {
-    BOOST_CHECK_THROW(make_wheel(context, with_reserve(std::numeric_limits<std::size_t>::max())),
-                      std::bad_alloc);
-    BOOST_TEST(!asio::has_service<wheel_timer_service>(context));
-  }
-  make_wheel(context, with_reserve(1));
-  use_wheel(context).async_wait(1ms, [](error_code error) { BOOST_TEST(!error); });
-  support::run_to_end(context);
-}
-
 BOOST_AUTO_TEST_CASE(of_shards_that_no_thread_uses_is_not_taken)
 {
   constexpr std::size_t cores = 64;
@@ -164,68 +102,67 @@ BOOST_AUTO_TEST_CASE(of_shards_is_taken_by_threads_that_come_at_once)
   }
 }
 
-BOOST_AUTO_TEST_CASE(released_goes_back_to_the_system_after_a_peak)
+BOOST_AUTO_TEST_CASE(goes_back_to_the_system_after_a_peak)
 {
-  support::context_with_wheel c;
-  c.wheel.release_memory();
-  pending_timers timers(c.context, support::under_sanitizer ? at_peak / 40 : at_peak);
-  const std::size_t before = support::resident_memory();
-  timers.start();
-  const std::size_t peak = support::resident_memory();
-  c.wheel.cancel_all();
-  support::run_to_end(c.context);
-  c.wheel.release_memory();
-  if (!can_measure) return;
-  BOOST_TEST(peak > before + 10 * megabyte);  // 64 bytes each at least, but for what was at hand
-  BOOST_TEST(support::resident_memory() < before + (peak - before) / 20 + 3 * megabyte);
+  for (const bool all_at_once : {true, false}) {
+    support::context_with_wheel c;
+    virtual_time time(c.wheel);
+    pending_timers timers(c.context, support::under_sanitizer ? at_peak / 40 : at_peak);
+    const std::size_t before = support::resident_memory();
+    timers.start();
+    const std::size_t peak = support::resident_memory();
+    if (all_at_once) {
+      c.wheel.cancel_all();
+      c.context.poll();
+    } else {
+      time.advance(2min);  // in an order that has nothing to do with that of the starts
+    }
+    if (!can_measure) continue;
+    BOOST_TEST(peak > before + 10 * megabyte);  // 64 bytes each at least
+    BOOST_TEST(support::resident_memory() < before + (peak - before) / 4 + 3 * megabyte);
+  }
 }
 
-BOOST_AUTO_TEST_CASE(released_between_waits_that_stay_does_them_no_harm)
+BOOST_AUTO_TEST_CASE(goes_back_around_waits_that_stay)
 {
   support::context_with_wheel c;
   virtual_time time(c.wheel);
   const std::size_t n = support::under_sanitizer ? at_peak / 40 : at_peak;
   pending_timers timers(c.context, n);
-  c.wheel.release_memory();
   const std::size_t before = support::resident_memory();
   timers.start();
   const std::size_t peak = support::resident_memory();
-  timers.cancel_but(1000);
+  timers.cancel_but(2000);
   c.context.poll();
-  c.wheel.release_memory();
-  if (can_measure) BOOST_TEST(support::resident_memory() < before + (peak - before) / 4);
-  BOOST_TEST(c.wheel.pending() == n / 1000);
+  if (can_measure) BOOST_TEST(support::resident_memory() < before + (peak - before) / 2);
+  BOOST_TEST(c.wheel.pending() == (n + 1999) / 2000);
 
   // What is started now takes the memory that was given back, among those that stayed.
   pending_timers others(c.context, n);
   others.start();
   time.advance(2min);
-  BOOST_TEST(timers.expired() == n / 1000);
-  BOOST_TEST(timers.cancelled() == n - n / 1000);
+  BOOST_TEST(timers.expired() == (n + 1999) / 2000);
+  BOOST_TEST(timers.cancelled() == n - (n + 1999) / 2000);
   BOOST_TEST(others.expired() == n);
 }
 
-BOOST_AUTO_TEST_CASE(released_while_threads_start_and_cancel_and_look)
+BOOST_AUTO_TEST_CASE(of_waits_that_end_in_another_thread_is_used_again)
 {
   support::context_with_wheel c;
-  support::running_threads running(c.context, 2);
-  const int rounds = static_cast<int>(support::scaled(4000)) / 10 + 20;
-  support::in_threads(3, [&](int thread) {
-    for (int round = 0; round < rounds; ++round) {
-      if (thread == 0) {
-        c.wheel.release_memory();
-        continue;
-      }
-      std::vector<wheel_timer> timers;
-      for (int i = 0; i < 100; ++i) {
-        timers.emplace_back(c.context).expires_after((i % 10) * 1ms);
-        timers.back().async_wait([](error_code) {});
-      }
-      if (thread == 2 && round % 8 == 0) static_cast<void>(c.wheel.pending_by_handler());
-    }
-  });
-  running.finish();
-  BOOST_TEST(c.wheel.pending() == 0u);
+  const std::size_t n = support::under_sanitizer ? at_peak / 200 : at_peak / 10;
+  std::size_t after_first = 0;
+  for (int round = 0; round < 20; ++round) {
+    pending_timers timers(c.context, n);
+    timers.start();
+    std::thread([&] {
+      c.wheel.cancel_all();
+      c.context.restart();
+      c.context.poll();
+    }).join();
+    BOOST_TEST(timers.cancelled() == n);
+    if (round == 1) after_first = support::resident_memory();
+  }
+  if (can_measure) BOOST_TEST(support::resident_memory() < after_first + 4 * megabyte);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "support/resident.hpp"
-#include "support/with_pages.hpp"
+#include "support/small_wheels.hpp"
 
 namespace {
 
@@ -45,11 +45,11 @@ std::vector<const wheel_entry*> those(const Entries& entries, std::initializer_l
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(timing_wheel_itself, with_pages)
+BOOST_AUTO_TEST_SUITE(timing_wheel_itself)
 
 BOOST_AUTO_TEST_CASE(entries_of_one_tick_stay_in_order_through_a_cascade)
 {
-  timing_wheel wheel(two_levels, pages);
+  timing_wheel wheel(two_levels);
   std::array<wheel_entry, 3> entries;
   wheel.insert(entries[0], tick{20});  // on level 1
   wheel.insert(entries[1], tick{20});
@@ -63,7 +63,7 @@ BOOST_AUTO_TEST_CASE(entries_of_one_tick_stay_in_order_through_a_cascade)
 
 BOOST_AUTO_TEST_CASE(entries_of_many_ticks_leave_in_tick_order_after_one_jump)
 {
-  timing_wheel wheel(two_levels, pages);
+  timing_wheel wheel(two_levels);
   std::array<wheel_entry, 4> entries;
   wheel.insert(entries[3], tick{1000});  // beyond the range of the levels
   wheel.insert(entries[2], tick{63});
@@ -76,7 +76,7 @@ BOOST_AUTO_TEST_CASE(entries_of_many_ticks_leave_in_tick_order_after_one_jump)
 
 BOOST_AUTO_TEST_CASE(entry_beyond_the_range_is_refiled_and_neither_lost_nor_early)
 {
-  timing_wheel wheel(two_levels, pages);
+  timing_wheel wheel(two_levels);
   wheel_entry e;
   wheel.insert(e, tick{1'000'000});
   tick wake{};
@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(entry_beyond_the_range_is_refiled_and_neither_lost_nor_earl
 BOOST_AUTO_TEST_CASE(last_tick_of_all_can_be_reached)
 {
   constexpr tick last{count(never) - 1};
-  timing_wheel wheel({}, pages);
+  timing_wheel wheel(wheel_geometry{});
   wheel_entry e;
   wheel.insert(e, last);
   wheel.advance(tick{count(last) - 1});
@@ -106,7 +106,7 @@ BOOST_AUTO_TEST_CASE(last_tick_of_all_can_be_reached)
 
 BOOST_AUTO_TEST_CASE(never_is_not_due_at_the_end_of_time_and_can_be_erased)
 {
-  timing_wheel wheel({}, pages);
+  timing_wheel wheel(wheel_geometry{});
   wheel_entry e;
   wheel.insert(e, never);
   BOOST_TEST((wheel.next_tick() == never));
@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(never_is_not_due_at_the_end_of_time_and_can_be_erased)
 
 BOOST_AUTO_TEST_CASE(overdue_entry_is_due_in_the_next_advance_ahead_of_the_others)
 {
-  timing_wheel wheel(two_levels, pages);
+  timing_wheel wheel(two_levels);
   std::array<wheel_entry, 2> entries;
   wheel.advance(tick{10});
   wheel.insert(entries[1], tick{11});
@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(overdue_entry_is_due_in_the_next_advance_ahead_of_the_other
 
 BOOST_AUTO_TEST_CASE(erased_entries_leave_no_memory_taken)
 {
-  timing_wheel wheel(two_levels, pages);
+  timing_wheel wheel(two_levels);
   std::vector<wheel_entry> entries(1000);
   for (int round = 0; round < 3; ++round) {
     for (auto& e : entries) wheel.insert(e, tick{count(wheel.now()) + 5});
@@ -144,7 +144,7 @@ BOOST_AUTO_TEST_CASE(erased_entries_leave_no_memory_taken)
 
 BOOST_AUTO_TEST_CASE(vacant_slot_is_used_again)
 {
-  timing_wheel wheel(two_levels, pages);
+  timing_wheel wheel(two_levels);
   wheel_entry e;
   const void* first = nullptr;
   for (int round = 0; round < 100; ++round) {  // more than a chunk has cells
@@ -163,7 +163,7 @@ BOOST_AUTO_TEST_CASE(vacant_slot_is_used_again)
 
 BOOST_AUTO_TEST_CASE(entry_that_is_filed_as_another_expires_is_not_lost)
 {
-  timing_wheel wheel(two_levels, pages);
+  timing_wheel wheel(two_levels);
   std::array<wheel_entry, 2> entries;
   wheel.insert(entries[0], tick{9});
   wheel.advance(tick{9});
@@ -176,7 +176,7 @@ BOOST_AUTO_TEST_CASE(entry_that_is_filed_as_another_expires_is_not_lost)
 
 BOOST_AUTO_TEST_CASE(rewind_leaves_entries_their_ticks_and_their_order)
 {
-  timing_wheel wheel(two_levels, pages);
+  timing_wheel wheel(two_levels);
   std::array<wheel_entry, 4> entries;
   wheel.insert(entries[1], tick{1003});
   wheel.insert(entries[3], tick{5000});
@@ -197,7 +197,7 @@ BOOST_AUTO_TEST_CASE(rewind_leaves_entries_their_ticks_and_their_order)
 
 BOOST_AUTO_TEST_CASE(rewind_leaves_due_entries_due)
 {
-  timing_wheel wheel(two_levels, pages);
+  timing_wheel wheel(two_levels);
   std::array<wheel_entry, 3> entries;
   wheel.insert(entries[0], tick{10});
   wheel.insert(entries[1], tick{20});
@@ -215,7 +215,7 @@ BOOST_AUTO_TEST_CASE(rewind_leaves_due_entries_due)
 
 BOOST_AUTO_TEST_CASE(rewind_keeps_what_never_comes_and_what_lies_beyond_the_levels)
 {
-  timing_wheel wheel(two_levels, pages);
+  timing_wheel wheel(two_levels);
   std::array<wheel_entry, 2> entries;
   wheel.advance(tick{1'000'000});
   wheel.insert(entries[0], never);
@@ -234,7 +234,7 @@ BOOST_AUTO_TEST_CASE(rewind_keeps_what_never_comes_and_what_lies_beyond_the_leve
 BOOST_AUTO_TEST_CASE(chunk_that_loses_all_its_due_entries_goes_back_to_the_pool)
 {
   constexpr std::size_t n = chunk::capacity;
-  timing_wheel wheel(two_levels, pages);
+  timing_wheel wheel(two_levels);
   std::vector<wheel_entry> entries(3 * n);
   for (auto& e : entries) wheel.insert(e, tick{5});
   wheel.advance(tick{5});
@@ -255,7 +255,7 @@ BOOST_AUTO_TEST_CASE(chunk_that_loses_all_its_due_entries_goes_back_to_the_pool)
 BOOST_AUTO_TEST_CASE(chunk_that_is_popped_and_erased_in_turns_leads_to_the_next)
 {
   constexpr std::size_t n = chunk::capacity;
-  timing_wheel wheel(two_levels, pages);
+  timing_wheel wheel(two_levels);
   std::vector<wheel_entry> entries(2 * n);
   for (auto& e : entries) wheel.insert(e, tick{5});
   wheel.advance(tick{5});
@@ -270,7 +270,7 @@ BOOST_AUTO_TEST_CASE(chunk_that_is_popped_and_erased_in_turns_leads_to_the_next)
 
 BOOST_AUTO_TEST_CASE(drain_takes_due_overdue_near_far_overflow_and_never_entries_in_this_order)
 {
-  timing_wheel wheel(two_levels, pages);
+  timing_wheel wheel(two_levels);
   std::array<wheel_entry, 8> entries;
   wheel.insert(entries[7], never);
   wheel.insert(entries[6], tick{1'000'000});  // beyond the range of the levels
@@ -294,7 +294,7 @@ BOOST_AUTO_TEST_CASE(drain_takes_due_overdue_near_far_overflow_and_never_entries
 
 BOOST_AUTO_TEST_CASE(draining_leaves_every_entry_in_its_cell)
 {
-  timing_wheel wheel(two_levels, pages);
+  timing_wheel wheel(two_levels);
   std::array<wheel_entry, 5> entries;
   const std::array<tick, 5> ticks{tick{1}, tick{2}, tick{40}, tick{5000}, never};
   for (std::size_t i = 0; i < entries.size(); ++i) wheel.insert(entries[i], ticks[i]);
@@ -311,7 +311,7 @@ BOOST_AUTO_TEST_CASE(draining_leaves_every_entry_in_its_cell)
 BOOST_AUTO_TEST_CASE(drained_entries_can_be_erased)
 {
   constexpr std::size_t n = chunk::capacity;
-  timing_wheel wheel(two_levels, pages);
+  timing_wheel wheel(two_levels);
   std::vector<wheel_entry> entries(3 * n);
   for (auto& e : entries) wheel.insert(e, tick{5});
   wheel.drain();
@@ -328,7 +328,7 @@ BOOST_AUTO_TEST_CASE(drained_entries_can_be_erased)
 
 BOOST_AUTO_TEST_CASE(entry_popped_before_a_drain_does_not_come_back)
 {
-  timing_wheel wheel(two_levels, pages);
+  timing_wheel wheel(two_levels);
   std::array<wheel_entry, 5> entries;
   wheel.insert(entries[0], tick{100});
   wheel.drain();
@@ -343,7 +343,7 @@ BOOST_AUTO_TEST_CASE(entry_popped_before_a_drain_does_not_come_back)
 
 BOOST_AUTO_TEST_CASE(drain_does_not_skip_what_follows_a_half_popped_chunk)
 {
-  timing_wheel wheel(two_levels, pages);
+  timing_wheel wheel(two_levels);
   std::array<wheel_entry, 5> entries;
   for (std::size_t i = 0; i < 3; ++i) wheel.insert(entries[i], tick{1});
   wheel.drain();
@@ -357,7 +357,7 @@ BOOST_AUTO_TEST_CASE(drain_does_not_skip_what_follows_a_half_popped_chunk)
 
 BOOST_AUTO_TEST_CASE(due_entries_that_follow_a_drain_are_popped_from_the_first_on)
 {
-  timing_wheel wheel(two_levels, pages);
+  timing_wheel wheel(two_levels);
   std::array<wheel_entry, 4> entries;
   for (std::size_t i = 0; i < 2; ++i) wheel.insert(entries[i], tick{1});
   wheel.advance(tick{1});
@@ -370,7 +370,7 @@ BOOST_AUTO_TEST_CASE(due_entries_that_follow_a_drain_are_popped_from_the_first_o
 
 BOOST_AUTO_TEST_CASE(time_passes_over_drained_entries)
 {
-  timing_wheel wheel(two_levels, pages);
+  timing_wheel wheel(two_levels);
   std::array<wheel_entry, 4> entries;
   wheel.insert(entries[0], tick{20});
   wheel.insert(entries[1], tick{30});
@@ -393,7 +393,7 @@ BOOST_AUTO_TEST_CASE(check_sees_an_older_entry_behind_a_newer_one)
     return wheel.check() == "" && wheel.check(lies_before).starts_with("order: ");
   };
   for (const tick when : {tick{5}, tick{50}, tick{5000}, never}) {
-    timing_wheel wheel(two_levels, pages);
+    timing_wheel wheel(two_levels);
     std::array<wheel_entry, 2> entries;
     wheel.insert(entries[1], when);
     wheel.insert(entries[0], when);
@@ -407,7 +407,7 @@ BOOST_AUTO_TEST_CASE(check_sees_an_older_entry_behind_a_newer_one)
 
 BOOST_AUTO_TEST_CASE(check_puts_up_with_ticks_that_were_inserted_in_another_order)
 {
-  timing_wheel wheel(two_levels, pages);
+  timing_wheel wheel(two_levels);
   std::array<wheel_entry, 4> entries;
   wheel.insert(entries[0], tick{52});  // these two share a slot
   wheel.insert(entries[1], tick{51});
@@ -425,7 +425,7 @@ BOOST_AUTO_TEST_CASE(check_puts_up_with_ticks_that_were_inserted_in_another_orde
 BOOST_AUTO_TEST_CASE(slot_of_many_chunks_is_cascaded_in_pieces_until_its_first_tick)
 {
   constexpr std::size_t chunks = 64, ticks = 16;
-  timing_wheel wheel(roomy, pages);
+  timing_wheel wheel(roomy);
   std::vector<wheel_entry> entries(chunks * chunk::capacity);
   for (std::size_t i = 0; i < entries.size(); ++i) wheel.insert(entries[i], tick{96 + i % 16});
   BOOST_TEST((wheel.next_tick() == tick{80}));
@@ -443,7 +443,7 @@ BOOST_AUTO_TEST_CASE(slot_of_many_chunks_is_cascaded_in_pieces_until_its_first_t
 
 BOOST_AUTO_TEST_CASE(entries_filed_in_the_midst_of_a_cascade_follow_the_older_ones_of_their_tick)
 {
-  timing_wheel wheel(roomy, pages);
+  timing_wheel wheel(roomy);
   std::vector<wheel_entry> entries(64 * chunk::capacity);
   const std::size_t half = entries.size() / 2;
   for (std::size_t i = 0; i < half; ++i) wheel.insert(entries[i], tick{100});
@@ -466,7 +466,7 @@ BOOST_AUTO_TEST_CASE(entries_filed_in_the_midst_of_a_cascade_follow_the_older_on
 
 BOOST_AUTO_TEST_CASE(cascade_that_begins_too_late_is_made_good_at_once)
 {
-  timing_wheel wheel(roomy, pages);
+  timing_wheel wheel(roomy);
   std::vector<wheel_entry> entries(100 * chunk::capacity);
   for (auto& e : entries) wheel.insert(e, tick{300});
   wheel.advance(tick{299});  // from level 2
@@ -481,7 +481,7 @@ BOOST_AUTO_TEST_CASE(cascade_that_begins_too_late_is_made_good_at_once)
 BOOST_AUTO_TEST_CASE(cascade_that_was_begun_survives_a_rewind_and_a_drain)
 {
   for (const bool rewinds : {true, false}) {
-    timing_wheel wheel(roomy, pages);
+    timing_wheel wheel(roomy);
     std::vector<wheel_entry> entries(32 * chunk::capacity);
     for (auto& e : entries) wheel.insert(e, tick{100});
     wheel.advance(tick{85});
@@ -505,15 +505,15 @@ BOOST_AUTO_TEST_CASE(unused_wheel_takes_no_memory_for_its_slots)
   constexpr std::size_t n = 256;
   std::deque<timing_wheel> wheels;
   const std::size_t before = support::resident_memory();
-  for (std::size_t i = 0; i < n; ++i) wheels.emplace_back(wheel_geometry{}, pages);
+  for (std::size_t i = 0; i < n; ++i) wheels.emplace_back(wheel_geometry{});
   BOOST_TEST(support::resident_memory() - before < n * 32 * 1024);
 }
 #endif
 
 BOOST_AUTO_TEST_CASE(geometry_out_of_range_is_refused)
 {
-  const auto make = [this](unsigned slot_bits, unsigned fan_bits, unsigned levels) {
-    timing_wheel({.slot_bits = slot_bits, .fan_bits = fan_bits, .levels = levels}, pages);
+  const auto make = [](unsigned slot_bits, unsigned fan_bits, unsigned levels) {
+    const timing_wheel wheel({.slot_bits = slot_bits, .fan_bits = fan_bits, .levels = levels});
   };
   BOOST_CHECK_THROW(make(3, 0, 2), std::invalid_argument);
   BOOST_CHECK_THROW(make(3, 4, 2), std::invalid_argument);

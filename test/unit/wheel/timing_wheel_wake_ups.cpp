@@ -8,7 +8,7 @@
 #include <deque>
 #include <vector>
 
-#include "support/with_pages.hpp"
+#include "support/small_wheels.hpp"
 
 namespace {
 
@@ -19,11 +19,11 @@ constexpr tick century{100ull * 365 * 24 * 3600 * 1000};
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(timing_wheel_wake_ups, with_pages)
+BOOST_AUTO_TEST_SUITE(timing_wheel_wake_ups)
 
 BOOST_AUTO_TEST_CASE(entries_far_apart_take_a_wakeup_each)
 {
-  timing_wheel wheel({}, pages);
+  timing_wheel wheel(wheel_geometry{});
   std::deque<wheel_entry> entries;
   for (tick t{1}; t < century; t = tick{count(t) * 3}) wheel.insert(entries.emplace_back(), t);
   wheel.insert(entries.emplace_back(), century);
@@ -39,7 +39,7 @@ BOOST_AUTO_TEST_CASE(entries_far_apart_take_a_wakeup_each)
 
 BOOST_AUTO_TEST_CASE(erased_entries_of_a_slot_are_nothing_to_wake_up_for)
 {
-  timing_wheel wheel(two_levels, pages);
+  timing_wheel wheel(two_levels);
   std::array<wheel_entry, 3> entries;
   wheel.insert(entries[0], tick{26});  // these share a slot of level 1
   wheel.insert(entries[1], tick{24});
@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE(erased_entries_of_a_slot_are_nothing_to_wake_up_for)
 
 BOOST_AUTO_TEST_CASE(slot_that_becomes_large_is_to_be_woken_for_ahead_of_its_entries)
 {
-  timing_wheel wheel(roomy, pages);
+  timing_wheel wheel(roomy);
   std::vector<wheel_entry> entries(2 * chunk::capacity + 1);
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const tick turn{100 - 100 % 16 - 16};
@@ -75,7 +75,7 @@ BOOST_AUTO_TEST_CASE(slot_that_becomes_large_is_to_be_woken_for_ahead_of_its_ent
 
 BOOST_AUTO_TEST_CASE(large_slot_has_its_turn_before_a_small_one_is_due)
 {
-  timing_wheel wheel(roomy, pages);
+  timing_wheel wheel(roomy);
   std::vector<wheel_entry> entries(2 * chunk::capacity);
   wheel.insert(entries[0], tick{95});
   for (std::size_t i = 1; i < entries.size(); ++i) wheel.insert(entries[i], tick{100});
@@ -88,7 +88,7 @@ BOOST_AUTO_TEST_CASE(large_slot_has_its_turn_before_a_small_one_is_due)
 
 BOOST_AUTO_TEST_CASE(vacant_slot_that_became_large_names_its_turn)
 {
-  timing_wheel wheel(roomy, pages);
+  timing_wheel wheel(roomy);
   std::vector<wheel_entry> entries(2 * chunk::capacity);
   wheel.insert(entries[0], tick{100});
   BOOST_TEST((wheel.erase(entries[0]) == tick{96}));
@@ -100,7 +100,7 @@ BOOST_AUTO_TEST_CASE(vacant_slot_that_became_large_names_its_turn)
 
 BOOST_AUTO_TEST_CASE(vacant_slot_that_became_large_unasked_names_its_turn)
 {
-  timing_wheel wheel(roomy, pages);
+  timing_wheel wheel(roomy);
   std::vector<wheel_entry> entries(2 * chunk::capacity);
   wheel.insert(entries[0], tick{100});
   BOOST_TEST((wheel.erase(entries[0]) == tick{96}));
@@ -114,7 +114,7 @@ BOOST_AUTO_TEST_CASE(vacant_slot_that_became_large_unasked_names_its_turn)
 
 BOOST_AUTO_TEST_CASE(vacant_slot_is_nothing_to_wake_up_for)
 {
-  timing_wheel wheel(two_levels, pages);
+  timing_wheel wheel(two_levels);
   std::array<wheel_entry, 2> entries;
   wheel.insert(entries[0], tick{5});
   wheel.insert(entries[1], tick{7});
@@ -131,7 +131,7 @@ BOOST_AUTO_TEST_CASE(vacant_slot_is_nothing_to_wake_up_for)
 
 BOOST_AUTO_TEST_CASE(vacant_slot_has_another_turn_when_now_has_moved)
 {
-  timing_wheel wheel(two_levels, pages);
+  timing_wheel wheel(two_levels);
   wheel_entry e;
   wheel.advance(tick{15});
   wheel.insert(e, tick{3});

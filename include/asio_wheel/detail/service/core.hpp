@@ -7,7 +7,6 @@
 #include <asio_wheel/detail/service/driven.hpp>
 #include <asio_wheel/detail/service/driver.hpp>
 #include <asio_wheel/detail/service/home.hpp>
-#include <asio_wheel/detail/service/page_supply.hpp>
 #include <asio_wheel/detail/service/posting.hpp>
 #include <asio_wheel/detail/service/pressure.hpp>
 #include <asio_wheel/detail/service/shard.hpp>
@@ -76,7 +75,6 @@ public:
   const wheel_options options;
   const asio::any_io_executor executor;
   const native_executor native;
-  const reserved_memory reserved;
   wheel_clock clock;
   homes shards;
 
@@ -138,9 +136,6 @@ public:
   [[nodiscard]] pending_handlers pending_by_handler();
   [[nodiscard]] std::optional<time_point> next_expiry();
 
-  /// Gives memory that nothing needs back to the system.
-  void release_memory();
-
   // For virtual_time, which takes care that one thread at a time moves a clock that is stopped.
 
   /// Stops the clock at its present reading. Whether it was running.
@@ -159,6 +154,9 @@ public:
   /// To be called when the clock will not be moved for a while: sees to the timer, which was left
   /// alone between its steps.
   void rest_clock() noexcept { driver_.insist(); }
+
+  /// The process is a child of fork(), and may use the context from here on.
+  void go_on_in_child() noexcept { driver_.go_on_in_child(); }
 
   /// Lets the clock run. If that takes it back, the wheels go back with it.
   void start_clock() noexcept;

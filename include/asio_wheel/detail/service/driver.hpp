@@ -41,6 +41,10 @@ public:
   /// Makes sure that the timer is set, by the strand, for what there is to do after this call.
   void insist() noexcept;
 
+  /// In a child of fork(): makes sure of that, also if a thread that the child does not have was
+  /// about to see to it.
+  void go_on_in_child() noexcept;
+
   /// Says that nothing is left to do at `unneeded`; at tick 0, that nothing is left at all.
   void forget(tick unneeded) noexcept;
 

@@ -22,10 +22,6 @@ inline constexpr std::size_t most_recycled_lines = 8;
 /// Frees such a block, in any thread.
 ASIO_WHEEL_EXPORT void deallocate_recycled_op(void* p, std::size_t lines) noexcept;
 
-/// Gives the pages of free blocks back to the supply, other than those of which another thread
-/// keeps a block for itself.
-void release_recycled_ops() noexcept;
-
 /// Replaces std::allocator where waits are allocated, one at a time. Recycles their memory, unless
 /// they are large or over-aligned.
 template <class T>

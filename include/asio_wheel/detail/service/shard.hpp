@@ -283,16 +283,6 @@ public:
   [[nodiscard]] time_point expiry_of(const wait_op& op) const noexcept;
   [[nodiscard]] static bool is_lazy(const wait_op& op) noexcept { return op.lazy_; }
 
-  // What is free of the wheel's memory (timing_wheel.hpp). No survey may be under way.
-
-  /// Throws std::bad_alloc, with nothing changed.
-  [[nodiscard]] free_blocks take_free_chunks()
-  {
-    settle();
-    return wheel_.take_free_chunks();
-  }
-  void add_free_chunks(free_blocks& chunks) noexcept { wheel_.add_free_chunks(chunks); }
-
   /// Carries out the cancels that were put off.
   void settle() noexcept;
 

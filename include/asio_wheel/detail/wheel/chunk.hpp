@@ -2,7 +2,7 @@
 #pragma once
 
 #include <asio_wheel/detail/ground/intrusive_list.hpp>
-#include <asio_wheel/detail/ground/memory.hpp>
+#include <asio_wheel/detail/ground/slab_heap.hpp>
 #include <asio_wheel/detail/ground/tick.hpp>
 
 #include <cstddef>
@@ -76,45 +76,31 @@ struct chunk_queue {
   void splice_back(chunk_queue& other) noexcept;
 };
 
-/// Where chunks come from and go back to, last in, first out.
+/// Where chunks come from and go back to.
 ///
-/// Has pages promised to it, each time twice as many, and takes one when it needs the chunks: what
-/// is reserved costs address space, not memory.
+/// Has slabs reserved for as many chunks as there may be, which costs address space, not memory: a
+/// wheel that moves its entries must not run out of memory.
 class chunk_pool {
 public:
-  explicit chunk_pool(page_source& pages) noexcept : pages_(pages) {}
-  chunk_pool(const chunk_pool&) = delete;
-  chunk_pool& operator=(const chunk_pool&) = delete;
-  ~chunk_pool();  ///< Requires that no chunk is out.
-
   /// Makes sure that `n` chunks can be out at once. Throws std::bad_alloc, with nothing changed.
-  void reserve(std::size_t n);
+  void reserve(std::size_t n)
+  {
+    if (n > capacity_) grow(n);
+  }
 
   /// A chunk with no cells handed out. Requires that fewer are out than were reserved.
   [[nodiscard]] chunk& take(std::uint32_t slot) noexcept;
   void give_back(chunk& c) noexcept;
 
   [[nodiscard]] std::size_t taken() const noexcept { return taken_; }
-  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
-
-  /// Takes the free chunks out of the pool, which has as many promised instead. Throws
-  /// std::bad_alloc, with nothing changed.
-  [[nodiscard]] free_blocks take_free();
-
-  /// Adds free chunks to the pool, which has as many fewer promised.
-  void add_free(free_blocks& chunks) noexcept;
+  [[nodiscard]] std::size_t capacity() const noexcept;
 
 private:
-  static constexpr std::size_t chunks_of_page = page_size / sizeof(chunk);
-
   [[gnu::noinline, gnu::cold]] void grow(std::size_t n);
-  [[gnu::noinline, gnu::cold]] void take_page() noexcept;
 
-  free_blocks free_;
+  slab_heap slabs_;
   std::size_t taken_ = 0;
-  std::size_t promised_ = 0;  ///< pages
-  std::size_t capacity_ = 0;  ///< taken, free and promised
-  page_source& pages_;
+  std::size_t capacity_ = 0;
 };
 
 }  // namespace asio_wheel::detail

@@ -97,9 +97,8 @@ class timing_wheel {
 public:
   static constexpr unsigned max_levels = 64;
 
-  /// `pages` serve what grows with the number of entries.
   /// Throws std::invalid_argument if the geometry is out of range, std::bad_alloc.
-  timing_wheel(wheel_geometry geometry, page_source& pages);
+  explicit timing_wheel(wheel_geometry geometry);
   timing_wheel(const timing_wheel&) = delete;
   timing_wheel& operator=(const timing_wheel&) = delete;
   ~timing_wheel();  ///< Touches no entry.
@@ -192,15 +191,11 @@ public:
   /// Entries filed, including due and drained ones.
   [[nodiscard]] std::size_t size() const noexcept;
 
+  /// Entries that it has memory for, whatever becomes of them.
+  [[nodiscard]] std::size_t capacity() const noexcept { return pool_.capacity() - spare_chunks; }
+
   /// Entries that have moved to a finer level so far.
   [[nodiscard]] std::uint64_t cascaded() const noexcept { return cascaded_; }
-
-  // What is free can be taken out, so that whole pages of it can be used for something else, and
-  // the rest be brought back. No walk may be under way.
-
-  /// Throws std::bad_alloc, with nothing changed.
-  [[nodiscard]] free_blocks take_free_chunks() { return pool_.take_free(); }
-  void add_free_chunks(free_blocks& chunks) noexcept { pool_.add_free(chunks); }
 
   /// Says what is broken; empty if every invariant holds. O(slots + entries).
   ///

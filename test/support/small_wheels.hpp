@@ -3,11 +3,7 @@
 
 #include <asio_wheel/detail/wheel/timing_wheel.hpp>
 
-#include <boost/test/unit_test.hpp>
-
 #include <functional>
-
-#include "support/pages.hpp"
 
 /// Two levels of eight slots, which reach corners that a large wheel hides.
 inline constexpr asio_wheel::detail::wheel_geometry two_levels{
@@ -23,13 +19,3 @@ inline bool lies_before(const asio_wheel::detail::wheel_entry& a,
 {
   return std::less<>()(&a, &b);
 }
-
-/// The fixture: pages of which each wheel gives back all.
-struct with_pages {
-  with_pages() = default;
-  with_pages(const with_pages&) = delete;
-  with_pages& operator=(const with_pages&) = delete;
-  ~with_pages() { BOOST_TEST(pages.taken() == 0u); }
-
-  counted_pages pages;
-};
