@@ -78,6 +78,12 @@ struct alignas(block_unit) slab_heap::slab {
     return *reinterpret_cast<slab*>(reinterpret_cast<std::uintptr_t>(p) & ~(slab_size - 1));
   }
 
+  [[nodiscard]] bool has(const void* p) const noexcept
+  {
+    return (reinterpret_cast<std::uintptr_t>(p) ^ reinterpret_cast<std::uintptr_t>(this)) <
+           slab_size;
+  }
+
   [[nodiscard]] free_block* block_at(std::size_t line) noexcept
   {
     return line == 0 ? nullptr
@@ -107,32 +113,67 @@ slab_heap::slab& slab_heap::region::at(unsigned i) const noexcept
 
 free_block* slab_heap::take(std::size_t lines)
 {
+  return take(lines, 1).first;
+}
+
+free_blocks slab_heap::take(std::size_t lines, std::size_t n)
+{
   slab* s = with_room_[lines - 1];
   if (!s) s = &open(lines);
-  free_block* b = s->free;
-  if (b)
-    s->free = b->next;
-  else
-    b = ::new (s->block_at(++s->fresh * lines)) free_block;
-  if (++s->out == s->capacity) unlink(*s);
-  return b;
+  free_blocks taken;
+  if (s->free) {
+    taken = {s->free, 1};
+    free_block* last = s->free;
+    for (; taken.size != n && last->next; ++taken.size) last = last->next;
+    s->free = std::exchange(last->next, nullptr);
+  } else {
+    // From the back, so that they are used in the order of their addresses.
+    taken.size = std::min<std::size_t>(n, s->capacity - s->fresh);
+    s->fresh = static_cast<std::uint16_t>(s->fresh + taken.size);
+    for (std::size_t i = 0; i < taken.size; ++i)
+      taken.first = ::new (s->block_at((s->fresh - i) * lines)) free_block{taken.first};
+  }
+  s->out = static_cast<std::uint16_t>(s->out + taken.size);
+  if (s->out == s->capacity) unlink(*s);
+  return taken;
 }
 
 void slab_heap::give_back(void* p) noexcept
 {
-  slab& s = slab::of(p);
-  s.free = ::new (p) free_block{s.free};
-  if (s.out-- == s.capacity) link(s);
+  auto* const b = ::new (p) free_block;
+  give_back(slab::of(p), *b, *b, 1);
+}
+
+/// Takes back blocks of a slab of this heap.
+void slab_heap::give_back(slab& s, free_block& first, free_block& last, std::size_t n) noexcept
+{
+  last.next = s.free;
+  s.free = &first;
+  if (s.out == s.capacity) link(s);
+  s.out = static_cast<std::uint16_t>(s.out - n);
   // The last one with room stays, or it would come and go with each block.
   if (s.out == 0 && (s.prev || s.next)) close(s);
 }
 
-void slab_heap::give_back_to_owner(void* p) noexcept
+free_block* slab_heap::give_back_to_owners(free_block* first, std::size_t n) noexcept
 {
-  if (slab::of(p).owner.load(std::memory_order_relaxed) == this)
-    give_back(p);
-  else
-    return_block(p);
+  while (n != 0) {
+    slab& s = slab::of(first);
+    if (s.owner.load(std::memory_order_relaxed) != this) {
+      return_block(std::exchange(first, first->next));
+      --n;
+      continue;
+    }
+    // Blocks that ended one after the other often lie in one slab.
+    free_block* last = first;
+    std::size_t left = n - 1;
+    for (; left != 0 && s.has(last->next); --left) last = last->next;
+    free_block* const next = last->next;
+    give_back(s, *first, *last, n - left);
+    first = next;
+    n = left;
+  }
+  return first;
 }
 
 void slab_heap::return_block(void* p) noexcept

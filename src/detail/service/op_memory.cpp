@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <new>
-#include <utility>
 
 namespace asio_wheel::detail {
 namespace {
@@ -35,20 +34,10 @@ struct thread_heap {
   ~thread_heap()
   {
     has_ended = true;
-    for (magazine& m : magazines) unload(m, 0);
-  }
-
-  /// Returns all blocks but the first `keep`, which were freed last.
-  void unload(magazine& m, std::size_t keep) noexcept
-  {
-    free_block** rest = &m.first;
-    for (; keep != 0; --keep) rest = &(*rest)->next;
-    for (free_block* b = std::exchange(*rest, nullptr); b;) {
-      free_block* const next = b->next;
-      slabs.give_back_to_owner(b);
-      b = next;
+    for (magazine& m : magazines) {
+      if (m.first) slabs.give_back_to_owners(m.first, magazine::capacity - m.room);
+      m = {};
     }
-    m.room = has_ended ? 0 : magazine::capacity;
   }
 };
 constinit thread_local thread_heap this_thread_heap;
@@ -58,31 +47,23 @@ constinit thread_local thread_heap this_thread_heap;
 {
   if (has_ended) return slab_heap().take(lines);
   constexpr std::size_t page = 4096;
-  slab_heap& slabs = this_thread_heap.slabs;
-  free_block* const first = slabs.take(lines);
-  magazine& m = magazines[lines - 1];
-  std::size_t n = std::min(magazine::batch, page / (lines * op_line));
-  m.room = magazine::capacity;
-  try {
-    for (free_block** last = &m.first; --n != 0; last = &(*last)->next) {
-      *last = slabs.take(lines);
-      (*last)->next = nullptr;
-      --m.room;
-    }
-  } catch (const std::bad_alloc&) {
-    // There is one at least.
-  }
-  return first;
+  const free_blocks some =
+    this_thread_heap.slabs.take(lines, std::min(magazine::batch, page / (lines * op_line)));
+  magazines[lines - 1] = {some.first->next, magazine::capacity - some.size + 1};
+  return some.first;
 }
 
 /// Makes room in a magazine that has none, and puts a block into it.
 [[gnu::noinline, gnu::cold]] void deallocate_to_full(void* p, std::size_t lines) noexcept
 {
   if (has_ended) return slab_heap::return_block(p);
+  slab_heap& slabs = this_thread_heap.slabs;  // whose destructor will run from here on
   magazine& m = magazines[lines - 1];
-  this_thread_heap.unload(m, m.first ? magazine::batch : 0);
-  m.first = ::new (p) free_block{m.first};
-  m.room = m.first->next ? magazine::batch - 1 : magazine::capacity - 1;
+  if (m.first)
+    m = {slabs.give_back_to_owners(m.first, magazine::batch), magazine::batch};
+  else
+    m.room = magazine::capacity;
+  m = {::new (p) free_block{m.first}, m.room - 1};
 }
 
 // Lets AddressSanitizer see each wait come and go. And GCC's MinGW frees a thread's thread_local

@@ -15,6 +15,12 @@ struct free_block {
   free_block* next;
 };
 
+/// A list of free blocks of one size.
+struct free_blocks {
+  free_block* first = nullptr;
+  std::size_t size = 0;
+};
+
 /// Blocks of 1 to 8 cache lines for one thread or one wheel, which may leave blocks to others.
 ///
 /// A **slab** of 32 KB has blocks of one size. Its first line describes it, so any block finds its
@@ -51,11 +57,16 @@ public:
   /// std::bad_alloc; not while fewer slabs are in use than it has.
   [[nodiscard]] free_block* take(std::size_t lines);
 
+  /// At least one block and at most `n`.
+  [[nodiscard]] free_blocks take(std::size_t lines, std::size_t n);
+
   /// Takes back a block of this heap.
-  void give_back(void* p) noexcept;
+  [[gnu::noinline]] void give_back(void* p) noexcept;
+
+  /// Takes back `n` blocks of whichever heaps. Returns what follows them.
+  free_block* give_back_to_owners(free_block* first, std::size_t n) noexcept;
 
   /// Takes back a block of whichever heap, in any thread.
-  void give_back_to_owner(void* p) noexcept;
   static void return_block(void* p) noexcept;
 
   /// Makes sure that it has `n` slabs. Throws std::bad_alloc, with nothing changed.
@@ -69,8 +80,9 @@ private:
   struct slab;
 
   void add_region();
-  [[nodiscard]] slab& open(std::size_t lines);
-  void close(slab& s) noexcept;
+  [[nodiscard, gnu::noinline, gnu::cold]] slab& open(std::size_t lines);
+  void give_back(slab& s, free_block& first, free_block& last, std::size_t n) noexcept;
+  [[gnu::noinline, gnu::cold]] void close(slab& s) noexcept;
   void link(slab& s) noexcept;
   void unlink(slab& s) noexcept;
   void collect_some() noexcept;
@@ -83,7 +95,7 @@ private:
   region* oldest_ = nullptr;
   region* latest_ = nullptr;
   region* first_free_ = nullptr;  ///< all regions before it are in use as a whole
-  region* looked_at_ = nullptr;  ///< where collect_some() goes on, and at which slab
+  region* looked_at_ = nullptr;   ///< where collect_some() goes on, and at which slab
   unsigned looked_at_slab_ = 0;
   region* discarded_next_ = nullptr;
   std::size_t in_use_ = 0;
