@@ -110,10 +110,10 @@ public:
 
   /// What is pending, by the type of the handler. It answers who leaks timers.
   ///
-  /// Every wait that was started before the call and pends until it returns is counted once; of
-  /// those that are started or end meanwhile, each may or may not be. It does not find waits on
-  /// their way through their handlers' own executors, for example in a busy strand, nor operations
-  /// that a guard has found due but not told yet. pending() counts these.
+  /// While nothing starts, ends or moves, every wait is counted once. A wait that does so during
+  /// the call may be missed or counted twice. It does not find waits on their way through their
+  /// handlers' own executors, for example in a busy strand, nor operations that a guard has found
+  /// due but not told yet. pending() counts these.
   ///
   /// All coroutines that await on one kind of executor are of one type: see doc/observing.md. The
   /// operations that a watchdog, a heartbeat or a timed_stream guards share a wait,

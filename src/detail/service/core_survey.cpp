@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <exception>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -33,10 +32,9 @@ std::string demangled(const std::type_info& type)
 // few microseconds. Then the survey keeps away for as long as it had the lock, so that a thread
 // which waits for it finds it free at every second look.
 //
-// Every wait that was started before the survey and pends until it has ended is counted once. The
-// walk comes to each at least once: waits move only to where it has yet to come (timing_wheel.hpp).
-// What it has come to carries the survey's number. Lazy waits alone may be filed further ahead,
-// behind the walk's back; so it is repeated until it finds no new ones of these.
+// While nothing moves, every wait is counted once. A wait that moves during the survey may be
+// missed or counted twice: a cascade files it where the walk has yet to come, a watchdog's where it
+// has been.
 //
 // Waits on the way to their handlers' own executors are in nobody's list, and are not found.
 
@@ -45,14 +43,13 @@ constexpr std::size_t at_a_time = 64;
 struct sighting {
   const std::type_info* handler;
   time_point expiry;
-  bool lazy;
 };
 
 /// Asks a wait for what is to be known of it. Requires the lock.
 sighting ask(home& h, wait_op& op)
 {
   op.end(h, wait_outcome::described);
-  return {h.described(), h.expiry_of(op), shard::is_lazy(op)};
+  return {h.described(), h.expiry_of(op)};
 }
 
 class tally {
@@ -92,18 +89,18 @@ private:
 };
 
 /// The next piece of a shard, which goes to `seen`. Returns how much.
-[[gnu::cold]] std::size_t look(home& h, const shard::survey& s, wheel_walk& way,
+[[gnu::cold]] std::size_t look(home& h, wheel_walk& way,
                                std::array<sighting, at_a_time>& seen) noexcept
 {
   std::array<wheel_entry*, at_a_time> found;
   const std::lock_guard lock(h);
   const std::size_t n = h.walk(way, found);
-  std::size_t news = 0;
+  std::size_t pending = 0;
   for (std::size_t i = 0; i < n; ++i) {
     auto& op = static_cast<wait_op&>(*found[i]);
-    if (h.see(op, s)) seen[news++] = ask(h, op);
+    if (!h.is_all_cancelled(op)) seen[pending++] = ask(h, op);
   }
-  return news;
+  return pending;
 }
 
 /// Goes through the first slot of a level, and notes what is earlier than `earliest`. Whether the
@@ -152,48 +149,19 @@ private:
 
 [[gnu::cold]] pending_handlers wheel_core::pending_by_handler()
 {
-  constexpr int most_passes = 4;
   std::array<sighting, at_a_time> seen;
   tally found;
-  // One that is given up half-way would leave its numbers behind, for a later one to stumble over.
-  std::exception_ptr out_of_memory;
-  const auto add = [&](std::size_t n) {
-    bool lazy = false;
-    try {
-      for (std::size_t i = 0; i < n; ++i) {
-        lazy |= seen[i].lazy;
-        if (!out_of_memory) found.add(seen[i]);
-      }
-    } catch (...) {
-      out_of_memory = std::current_exception();
-    }
-    return lazy;
-  };
-
   const std::lock_guard one(survey_mutex_);
   const time_point read_at = clock.start_of_delay();
-  // A home that is made from here on has no wait that was started before.
-  home* const latest = shards.latest();
-  std::array<std::optional<shard::survey>, max_shards> surveys;
-  for (home* h = latest; h; h = h->older) {
-    const std::lock_guard lock(*h);
-    surveys[h->number] = h->begin_survey();
-  }
-  for (home* at = latest; at; at = at->older) {
-    home& h = *at;
-    bool again = true;
-    for (int passes = 0; again && passes < most_passes; ++passes) {
-      again = false;
-      for (wheel_walk way = h.begin_walk(); !way.has_ended();) {
-        const auto begin = clock_type::now();
-        const std::size_t n = look(h, *surveys[h.number], way, seen);
-        const auto end = clock_type::now();
-        again |= add(n);
-        while (clock_type::now() - end < end - begin) std::this_thread::yield();
-      }
+  for (home* h = shards.latest(); h; h = h->older) {
+    for (wheel_walk way = h->begin_walk(); !way.has_ended();) {
+      const auto begin = clock_type::now();
+      const std::size_t n = look(*h, way, seen);
+      const auto end = clock_type::now();
+      for (std::size_t i = 0; i < n; ++i) found.add(seen[i]);
+      while (clock_type::now() - end < end - begin) std::this_thread::yield();
     }
   }
-  if (out_of_memory) std::rethrow_exception(out_of_memory);
   return {found.rows(), read_at};
 }
 

@@ -78,7 +78,6 @@ void shard::stamp(wait_op& op) noexcept
   // that a thread starts carry growing stamps, whichever shards they go to.
   stamp_ = this_thread_stamp = std::max(stamp_, this_thread_stamp) + 1;
   op.stamp_ = stamp_ & wait_op::last_stamp;
-  op.seen_ = 0;  // a guard starts its one wait again and again
 }
 
 void shard::file_due(wait_op& op) noexcept
@@ -495,20 +494,6 @@ tick shard::take_unneeded() noexcept
 bool shard::has_unneeded() const noexcept
 {
   return unneeded_.load(std::memory_order_relaxed) != no_tick;
-}
-
-shard::survey shard::begin_survey() noexcept
-{
-  settle();
-  surveys_ = surveys_ % 3 + 1;
-  return {stamp_ & wait_op::last_stamp, surveys_};
-}
-
-bool shard::see(wait_op& op, const survey& s) const noexcept
-{
-  if (op.stamp_ > s.latest || op.seen_ == s.number || is_all_cancelled(op)) return false;
-  op.seen_ = s.number & 3;
-  return true;
 }
 
 time_point shard::expiry_of(const wait_op& op) const noexcept

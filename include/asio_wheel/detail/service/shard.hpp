@@ -259,13 +259,6 @@ public:
 
   // A survey of the waits, in pieces; one at a time (core_survey.cpp).
 
-  /// A survey is about the waits that were started before it.
-  struct survey {
-    std::uint64_t latest;  ///< stamp of the last of them
-    std::uint8_t number;   ///< 1 to 3
-  };
-  [[nodiscard]] survey begin_survey() noexcept;
-
   [[nodiscard]] wheel_walk begin_walk() const noexcept { return wheel_.begin_walk(); }
   [[nodiscard]] timing_wheel& wheel() noexcept { return wheel_; }
 
@@ -276,12 +269,8 @@ public:
     return wheel_.walk(way, found);
   }
 
-  /// Notes that the survey has come to a wait. Whether that is pending, and is new to the survey.
-  [[nodiscard]] bool see(wait_op& op, const survey& s) const noexcept;
-
   /// When a wait expires, as things stand; time_point::max() is never.
   [[nodiscard]] time_point expiry_of(const wait_op& op) const noexcept;
-  [[nodiscard]] static bool is_lazy(const wait_op& op) noexcept { return op.lazy_; }
 
   /// Carries out the cancels that were put off.
   void settle() noexcept;
@@ -324,7 +313,6 @@ private:
 
   // What starts and cancels of timers leave alone. What an expiry writes is next to home's members.
   alignas(64) log2_histogram lateness_;
-  std::uint8_t surveys_ = 0;  ///< number of the latest
   std::uint64_t rejected_ = 0;
   std::uint64_t destroyed_ = 0;  ///< while pending
   std::uint64_t met_ = 0;        ///< deadlines whose operation ended before them

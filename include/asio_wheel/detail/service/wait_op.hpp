@@ -177,11 +177,9 @@ protected:
   std::uint64_t keeps_core_ : 1 = 0;  ///< a count of the core is its own
 
 private:
-  std::uint64_t seen_ : 2 = 0;  ///< number of the survey that has seen it last (shard::see)
-
-  // Orders the starts of one thread across shards (see shard::file). Lasts for 22 years of 100,000
+  // Orders the starts of one thread across shards (see shard::file). Lasts for 89 years of 100,000
   // starts a second.
-  static constexpr unsigned stamp_bits = 46;
+  static constexpr unsigned stamp_bits = 48;
   static constexpr std::uint64_t last_stamp = (std::uint64_t{1} << stamp_bits) - 1;
 
   std::uint64_t stamp_ : stamp_bits = 0;
