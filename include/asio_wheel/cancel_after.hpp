@@ -20,7 +20,15 @@ namespace asio_wheel {
 /// or in spite of the cancellation, its result is passed on unchanged. The deadline counts from the
 /// initiation and is part of the operation's state: it costs one allocation, from the handler's
 /// allocator, and no additional hop. The handler is posted only if the operation completes before
-/// its initiation has returned, or while another thread cancels it.
+/// its initiation has returned, while another thread cancels it, or while the deadline that has
+/// come is on its way to the handler's executor.
+///
+/// A handler of the wheel may destroy the I/O object of an operation whose deadline comes next: the
+/// object's own aborted operation completes before the deadline would reach it. That does not hold
+/// for a function that the program has posted itself. If such a function, or another thread,
+/// destroys the object between the deadline and its cancellation, the cancellation reaches an object
+/// that is gone, as that of a hand-made steady_timer would. There, emit a cancellation and let the
+/// operation complete before its object goes.
 ///
 /// @param wheel  keeps the deadline; by default the wheel of the operation's executor, made if
 ///               there is none (see use_wheel). It must not be destroyed while another thread

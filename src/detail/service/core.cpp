@@ -44,11 +44,13 @@ section::~section()
 /// Ends a section that has left something to be done.
 void section::finish(home& h, wait_op* destroyed) noexcept
 {
-  const bool post = h.has_ended() && h.ended_delivery_.request();
-  const tick unneeded = h.take_unneeded();
   wheel_core& c = h.core;
+  const bool post = h.has_ended() && h.ended_delivery_.request();
+  const bool fire = h.has_deadlines() && c.firing_.request();
+  const tick unneeded = h.take_unneeded();
   h.unlock();
 
+  if (fire) c.post_firing();
   if (post) c.post_ended(h);
   if (unneeded != no_tick) c.driver_.forget(unneeded);
   // The core may go with it.
@@ -104,14 +106,15 @@ void section::destroy(wait_op& op) noexcept
 
 // The core.
 
-wheel_core::wheel_core(asio::execution_context& context, const asio::any_io_executor& ex,
+wheel_core::wheel_core(asio::execution_context& c, const asio::any_io_executor& ex,
                        const wheel_options& given)
   : options(resolve(given)),
+    context(c),
     executor(ex),
     native(ex),
     clock(options.clock, options.tick),
     shards(*this, options, clock),
-    driver_(native, context, clock, *this)
+    driver_(native, c, clock, *this)
 {}
 
 wheel_core::~wheel_core() = default;
@@ -230,12 +233,14 @@ tick wheel_core::next_tick() noexcept
   for (home* h = shards.latest(); h; h = h->older) next = std::min(next, h->next_tick());
   if (next != no_tick && is_pressure_set_) {
     const time_point sweep = pressure_.next_sweep();
-    return sweep <= clock.now() ? at_once : std::min(next, clock.tick_ceil(sweep));
+    next = sweep <= clock.now() ? at_once : std::min(next, clock.tick_ceil(sweep));
   }
+  next = std::min(next, retry_at_.load());
   if (next != no_tick) return next;
   // Without a wait there is nothing to bring near. But a thread that the context does not run may
   // have cancelled one, and not have posted its delivery yet. Until it has, passes are what keeps
   // the context from running out of work.
+  if (firing_.is_requested()) return at_once;
   for (home* h = shards.latest(); h; h = h->older)
     if (h->ended_delivery_.is_requested()) return at_once;
   return no_tick;
@@ -246,7 +251,9 @@ void wheel_core::pass()
 {
   const std::lock_guard lock(advance_mutex_);
   const time_point now = clock.now();
-  const std::uint64_t due = advance_shards(clock.tick_floor(now));
+  const tick present = clock.tick_floor(now);
+  if (is_retry_due(present)) is_retry_due_ = true;
+  const std::uint64_t due = advance_shards(present);
   if (due == 0) return;
   found_in_ |= due;
   found_due_ = now;
@@ -268,15 +275,17 @@ void wheel_core::request_due(std::uint64_t found) noexcept
 void wheel_core::post_due() noexcept
 {
   if (due_delivery_.post(native, [this] { deliver_due(clock.now(), false); })) return;
-  const std::lock_guard lock(due_mutex_);
-  due_delivery_.set_arrived();
+  {
+    const std::lock_guard lock(due_mutex_);
+    due_delivery_.set_arrived();
+  }
+  retry_later();
 }
 
-/// Behind a pass, at once but for deadlines of operations. Since the timer has completed, an I/O
-/// object may have been destroyed: its aborted operations are queued, and a deadline that came
-/// ahead of them would cancel what is gone.
 void wheel_core::follow_pass()
 {
+  if (is_retry_due_.load(std::memory_order_relaxed) && is_retry_due_.exchange(false))
+    retry_refused();
   if (found_due_.load(std::memory_order_relaxed) == none_found) return;
   const time_point now = found_due_.exchange(none_found);
   if (now != none_found) deliver_due(now, true);
@@ -286,45 +295,60 @@ void wheel_core::follow_pass()
 void wheel_core::deliver_due(time_point now, bool behind_pass)
 {
   const one_of here(delivering_);
+  if (!begin_delivery(behind_pass)) return;
   next_wait next{};
   for (int i = 0; i < delivery::length; ++i) {
-    take_due(next, i == 0, now, behind_pass);
+    take_due(next, now);
+    if (next.fire) post_firing();
     if (next.post) post_due();
     if (next.renewed != no_tick) wake_at(next.renewed);
-    if (!next.op) return;
-    next.op->end(*next.at, next.outcome, now);
+    if (next.op) next.op->end(*next.at, next.outcome, now);
     if (!next.more) return;
   }
 }
 
-void wheel_core::take_due(next_wait& next, bool first, time_point now, bool behind_pass) noexcept
+/// Returns false behind a pass if a delivery is on its way. That finds what the pass has found, and
+/// two of them would call twice as many handlers between two turns of other work.
+bool wheel_core::begin_delivery(bool behind_pass) noexcept
 {
-  next.op = nullptr;
-  next.post = false;
-  next.renewed = no_tick;
   const std::lock_guard lock(due_mutex_);
-  if (first) due_delivery_.set_arrived();
-  if (found_in_.load(std::memory_order_relaxed) != 0) {
-    for (std::uint64_t found = found_in_.exchange(0); found != 0; found &= found - 1)
-      due_.add(shards[static_cast<std::size_t>(std::countr_zero(found))]);
-  }
-  while (!next.op) {
+  if (behind_pass) return !due_delivery_.is_requested();
+  due_delivery_.set_arrived();
+  return true;
+}
+
+/// Takes the next wait, or files again as many lazy ones as come before that, up to a limit.
+void wheel_core::take_due(next_wait& next, time_point now) noexcept
+{
+  next = {};
+  const std::lock_guard lock(due_mutex_);
+  if (firing_.is_requested()) return;  // which goes on with the rest
+  note_found();
+  for (int i = 0; i < shard::step && !next.op; ++i) {
     next.at = due_.lock_first();
     if (!next.at) return;
     const std::lock_guard at(*next.at, std::adopt_lock);
-    if (behind_pass && next.at->is_deadline_due()) {
-      next.post = due_delivery_.request();
+    if (next.at->is_deadline_due()) {
+      next.fire = firing_.request();
       return;
     }
     next.op = next.at->pop_due(now, next.outcome, next.renewed);
     if (!next.at->has_due()) due_.drop_first();
   }
-  ++burst_;
   next.more = !due_.empty();
+  if (next.op) ++burst_;
   if (!next.more) largest_burst_ = std::max(largest_burst_, std::exchange(burst_, 0));
   next.post = next.more && due_delivery_.request();
   if (next.outcome == wait_outcome::expired || next.outcome == wait_outcome::timed_out)
     count_ended(1);
+}
+
+/// Tells `due_` of what passes have found.
+void wheel_core::note_found() noexcept
+{
+  if (found_in_.load(std::memory_order_relaxed) == 0) return;
+  for (std::uint64_t found = found_in_.exchange(0); found != 0; found &= found - 1)
+    due_.add(shards[static_cast<std::size_t>(std::countr_zero(found))]);
 }
 
 wait_outcome wheel_core::begin(wait_op& op, home& h, time_point taken_up) noexcept
@@ -353,21 +377,34 @@ void wheel_core::post_ended(home& h) noexcept
   if (h.ended_delivery_.post(native,
                              std::bind_front(&wheel_core::deliver_ended, this, std::ref(h))))
     return;
-  const std::lock_guard lock(h);
-  h.ended_delivery_.set_arrived();
+  {
+    const std::lock_guard lock(h);
+    h.ended_delivery_.set_arrived();
+  }
+  retry_later();
 }
 
 void wheel_core::deliver_ended(home& h)
 {
   next_wait next{};
-  for (int i = 0; i < delivery::length; ++i) {
+  int length = delivery::length;
+  for (int i = 0; i < length; ++i) {
     const tick unneeded = take_ended(next, h, i == 0);
+    if (next.fire) post_firing();
     if (next.post) post_ended(h);
     if (unneeded != no_tick) driver_.forget(unneeded);
-    if (!next.op) return;
-    next.op->end(h, next.outcome);
+    if (next.op) next.op->end(h, next.outcome);
     if (!next.more) return;
+    if (i == 1) length = share_of_turn();
   }
+}
+
+/// How many handlers a delivery of what has ended calls, if several shards have a burst of them.
+int wheel_core::share_of_turn() const noexcept
+{
+  int sharing = 0;
+  for (home* h = shards.latest(); h; h = h->older) sharing += h->ended_delivery_.is_requested();
+  return std::max(1, delivery::length / std::max(1, sharing));
 }
 
 /// Returns what the driver need not wake up for any more.
@@ -375,10 +412,150 @@ tick wheel_core::take_ended(next_wait& next, home& h, bool first) noexcept
 {
   const std::lock_guard lock(h);
   if (first) h.ended_delivery_.set_arrived();
-  next.op = h.pop_ended(next.outcome);
-  next.more = h.has_ended();
-  next.post = next.more && h.ended_delivery_.request();
+  next.op = nullptr;
+  next.fire = next.post = next.more = false;
+  if (!firing_.is_requested()) {  // which goes on with the rest
+    if (!h.has_deadlines()) next.op = h.pop_ended(next.outcome);
+    next.fire = h.has_deadlines() && firing_.request();
+    next.more = !next.fire && h.has_ended();
+    next.post = next.more && h.ended_delivery_.request();
+  }
   return first ? h.take_unneeded() : no_tick;
+}
+
+// Deadlines of operations.
+
+void wheel_core::post_firing() noexcept
+{
+  if (firing_.post(native, [this] { fire_deadlines(); })) return;
+  firing_.set_arrived();
+  retry_later();
+}
+
+/// Lets deadlines fire that have come or have ended. Calls no handlers.
+void wheel_core::fire_deadlines()
+{
+  const one_of here(delivering_);
+  firing_.set_arrived();
+  struct at_end {
+    wheel_core& core;
+    ~at_end() { core.resume(); }
+  } const then{*this};
+
+  for (home* h = shards.latest(); h; h = h->older) {
+    const std::lock_guard lock(*h);
+    h->gather_deadlines();
+  }
+  const time_point now = clock.now();
+  next_wait next{};
+  for (int i = 0; i < delivery::length; ++i) {
+    wait_op* op = take_due_deadline(next, now);
+    if (!op) op = take_ended_deadline(next);
+    if (!op) return;
+    op->end(*next.at, wait_outcome::undecided, next.taken_up);
+  }
+}
+
+/// Takes the next wait that is due, if it is a deadline.
+wait_op* wheel_core::take_due_deadline(next_wait& next, time_point now) noexcept
+{
+  const std::lock_guard lock(due_mutex_);
+  note_found();
+  next.at = due_.lock_first();
+  if (!next.at) return nullptr;
+  const std::lock_guard at(*next.at, std::adopt_lock);
+  if (!next.at->is_deadline_due()) return nullptr;
+  wait_op* const op = next.at->pop_due(now, next.outcome, next.renewed);
+  if (!next.at->has_due()) due_.drop_first();
+  next.taken_up = now;
+  keep_for(*op);  // it may be on its way through another context when this one goes
+  ++burst_;
+  if (due_.empty()) largest_burst_ = std::max(largest_burst_, std::exchange(burst_, 0));
+  return op;
+}
+
+wait_op* wheel_core::take_ended_deadline(next_wait& next) noexcept
+{
+  for (home* h = shards.latest(); h; h = h->older) {
+    const std::lock_guard lock(*h);
+    wait_op* const op = h->pop_deadline();
+    if (!op) continue;
+    next.at = h;
+    next.taken_up = {};
+    keep_for(*op);
+    return op;
+  }
+  return nullptr;
+}
+
+/// Sees to it that whatever waits for a delivery gets one.
+void wheel_core::resume() noexcept
+{
+  bool due = false;
+  {
+    const std::lock_guard lock(due_mutex_);
+    note_found();
+    due = !due_.empty() && due_delivery_.request();
+  }
+  if (due) post_due();
+  for (home* h = shards.latest(); h; h = h->older) {
+    bool fire = false;
+    bool post = false;
+    {
+      const std::lock_guard lock(*h);
+      fire = h->has_deadlines() && firing_.request();
+      post = h->has_ended() && h->ended_delivery_.request();
+    }
+    if (fire) post_firing();
+    if (post) post_ended(*h);
+  }
+}
+
+// What executors have refused.
+
+bool wheel_core::keep_refused(wait_op& op, home& h) noexcept
+{
+  {
+    const std::lock_guard lock(h);
+    if (h.is_closed()) return false;
+    h.keep_refused(op);
+  }
+  retry_later();
+  return true;
+}
+
+void wheel_core::retry_later() noexcept
+{
+  const tick next = clock.tick_floor(clock.now()) + 1;
+  tick expected = retry_at_;
+  while (next < expected && !retry_at_.compare_exchange_weak(expected, next)) continue;
+  wake_at(next);
+}
+
+bool wheel_core::is_retry_due(tick now) noexcept
+{
+  if (retry_at_.load(std::memory_order_relaxed) > now) return false;
+  retry_at_ = no_tick;
+  return true;
+}
+
+void wheel_core::retry_refused() noexcept
+{
+  for (home* h = shards.latest(); h; h = h->older) {
+    const std::lock_guard lock(*h);
+    h->retry_refused();
+  }
+  resume();
+}
+
+std::uint64_t wheel_core::handlers_begun() const noexcept
+{
+  std::uint64_t n = 0;
+  for (home* h = shards.latest(); h; h = h->older) {
+    const std::lock_guard lock(*h);
+    n += h->begun();
+  }
+  return n;
 }
 
 // The clock.
@@ -409,23 +586,28 @@ bool wheel_core::step_clock(time_point limit) noexcept
   {
     // What is due comes first, and what its handlers start may be due next.
     const std::lock_guard lock(due_mutex_);
-    if (found_in_ != 0 || due_delivery_.is_requested() || delivering_ != 0) return true;
+    if (found_in_ != 0 || due_delivery_.is_requested() || firing_.is_requested() ||
+        delivering_ != 0)
+      return true;
   }
   std::uint64_t due = 0;
+  bool retry = false;
   {
     const std::lock_guard lock(advance_mutex_);
     due = catch_up();
     // More than once if a slot is to be cascaded.
-    while (due == 0) {
+    while (due == 0 && !retry) {
       const tick next = next_tick();
       if (next == at_once) return true;
       const time_point t = clock.time_of(next);
       if (t > limit || t == time_point::max()) return false;
       clock.stop_at(std::max(clock.now(), t));
+      retry = is_retry_due(next);
       due = advance_shards(next);
     }
   }
-  request_due(due);
+  if (retry) retry_refused();
+  if (due != 0) request_due(due);
   return true;
 }
 
@@ -463,6 +645,7 @@ void wheel_core::start_clock() noexcept
     clock.run();
   }
   if (due != 0) request_due(due);
+  if (retry_at_ != no_tick) retry_later();  // by the clock that runs
   rest_clock();
 }
 
@@ -494,6 +677,8 @@ std::size_t wheel_core::pending() const noexcept
     const std::lock_guard lock(*h);
     n += h->pending();
   }
+  // Each shard was asked at another moment, so the sum may pass a limit that the waits never do.
+  if (options.max_pending != 0) n = std::min<std::uint64_t>(n, options.max_pending);
   return static_cast<std::size_t>(n);
 }
 
@@ -510,13 +695,20 @@ wheel_stats wheel_core::stats() const noexcept
   return stats;
 }
 
-/// A deadline is left to its operation, which may need the core again.
-void wheel_core::destroy_later(wait_op& op, wait_list& all) noexcept
+/// Takes some of the waits of a closed shard, to be destroyed. Returns true if there may be more. A
+/// deadline is left to its operation, which may need the core again.
+bool wheel_core::close_some(home& h, wait_list& all) noexcept
 {
-  if (op.shared_)
-    keep_for(op);
-  else
-    all.push_back(op);
+  const std::lock_guard lock(h);
+  for (int i = 0; i < shard::step; ++i) {
+    wait_op* const op = h.pop_remaining();
+    if (!op) return false;
+    if (op->shared_ && !shard::is_finished(*op))
+      keep_for(*op);
+    else
+      all.push_back(*op);
+  }
+  return true;
 }
 
 void wheel_core::close() noexcept
@@ -524,12 +716,15 @@ void wheel_core::close() noexcept
   shards.close();
   wait_list all;
   for (home* h = shards.latest(); h; h = h->older) {
-    const std::lock_guard lock(*h);
-    h->close();
-    while (wait_op* const op = h->pop_remaining()) destroy_later(*op, all);
+    {
+      const std::lock_guard lock(*h);
+      h->close();
+    }
+    while (close_some(*h, all)) continue;
   }
   for (home* h = shards.latest(); h; h = h->older) h->ended_delivery_.close();
   due_delivery_.close();
+  firing_.close();
   posting_.close();
   driver_.close();
 

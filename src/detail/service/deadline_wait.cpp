@@ -3,7 +3,6 @@
 
 #include <mutex>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 
 namespace asio_wheel::detail {
@@ -26,10 +25,11 @@ deadline_filing::deadline_filing(wheel_core& c, time_point deadline) noexcept
     when(c.clock.tick_for(deadline))
 {}
 
-/// For an operation that has ended while it was initiated. Whether the state is now the caller's.
+/// Gives up the hold on an operation that has ended. Whether the state is now the caller's. Requires
+/// the lock.
 bool deadline_wait::end_first() noexcept
 {
-  if (!let_go()) return false;
+  if (--holders_ != 0) return false;
   shard::cut_link(*this);
   return true;
 }
@@ -42,7 +42,7 @@ bool deadline_wait::start_first() noexcept
   {
     section s(*home_, std::adopt_lock);
     if (has_ended()) return !end_first();
-    static_cast<void>(let_go());
+    --holders_;
     filed = guard_->add(s, *this);
     if (filed != no_tick) to_wake = &core();
   }
@@ -68,8 +68,7 @@ bool deadline_wait::start(tick when) noexcept
         s.unfinished().reject(*this);
       }
     }
-    // Last: this writes a part of the word that filing reads as a whole, and would wait for.
-    static_cast<void>(let_go());
+    --holders_;
   }
   if (filed) c.wake_at(when);
   return true;
@@ -100,19 +99,13 @@ deadline_wait::departure deadline_wait::leave(operation_end how) noexcept
   return {is_last, to_tell_of};
 }
 
-/// leave() of one that is not in the wheel, or has a holder. Requires the lock, which may be
-/// released meanwhile. Whether the state is the caller's.
+/// leave() of one that is not in the wheel, or has a holder. Requires the lock. Whether the state is
+/// the caller's.
 bool deadline_wait::leave_unfiled(operation_end how) noexcept
 {
   home& h = *home_;
-  while (sending_) {
-    // Another thread is about to post to the handler's executor, which may go with the operation.
-    h.unlock();
-    std::this_thread::yield();
-    h.lock();
-  }
   if (h.drop_deadline(*this)) h.core.count_ended(1);
-  if (flight_) take_off(*flight_);
+  h.count_begun();
   if (guard_) guard_->set_ended();
   if (holders_ == 0) {
     shard::cut_link(*this);
@@ -145,6 +138,7 @@ deadline_wait* deadline_wait::hold(slot_link& link, asio::cancellation_type_t ty
   const std::lock_guard lock(*h);
   auto* const op = static_cast<deadline_wait*>(link.wait());
   if (!op || op->has_ended()) return nullptr;
+  op->cancelled_outside_ = true;
   ++op->holders_;
   return op;
 }
@@ -152,106 +146,85 @@ deadline_wait* deadline_wait::hold(slot_link& link, asio::cancellation_type_t ty
 bool deadline_wait::release() noexcept
 {
   const std::lock_guard lock(*home_);
-  const bool last = let_go() && has_ended();
+  const bool last = --holders_ == 0 && has_ended();
   if (last) shard::cut_link(*this);
   return last;
 }
 
-bool deadline_wait::begin_firing(wait_outcome outcome) noexcept
+deadline_wait::firing deadline_wait::look() noexcept
 {
   const std::lock_guard lock(*home_);
-  core().keep_for(*this);
-  if (has_ended()) return false;
-  if (outcome == wait_outcome::rejected)
-    verdict_ = outcome;
-  else if (outcome == wait_outcome::expired && report_ == deadline_report::timed_out)
-    verdict_ = wait_outcome::timed_out;
-  return true;
+  return has_ended() ? firing::off : firing::later;
 }
 
-wait_outcome deadline_wait::begin_here(time_point taken_up) noexcept
+deadline_wait::firing deadline_wait::begin(time_point taken_up) noexcept
 {
   tick renewed = no_tick;
-  wait_outcome outcome{};
   intrusive_ptr<wheel_core> to_wake;
   {
     const std::lock_guard lock(*home_);
-    sending_ = false;
-    outcome = begin(taken_up, renewed);
-    if (renewed != no_tick) to_wake = &core();
+    if (has_ended()) return firing::off;
+    if (cancelled_outside_) {
+      cancelled_outside_ = false;
+      return firing::later;
+    }
+    if (guard_ && guard_->guard_again(*this, renewed)) {
+      if (renewed != no_tick) to_wake = &core();
+    } else {
+      const wait_outcome outcome = home_->begin(*this, taken_up, renewed);
+      if (outcome == wait_outcome::expired) core().count_ended(1);
+      if (outcome == wait_outcome::rejected)
+        verdict_ = outcome;
+      else if (outcome == wait_outcome::expired && report_ == deadline_report::timed_out)
+        verdict_ = wait_outcome::timed_out;
+      return firing::now;
+    }
   }
   if (to_wake) to_wake->wake_at(renewed);
-  return outcome;
+  return firing::off;
 }
 
-/// Requires the lock.
-wait_outcome deadline_wait::begin(time_point taken_up, tick& renewed) noexcept
-{
-  if (guard_ && guard_->take_back(*this, renewed)) return wait_outcome::undecided;
-  const wait_outcome outcome = home_->begin(*this, taken_up, renewed);
-  if (outcome == wait_outcome::expired) core().count_ended(1);
-  return outcome;
-}
-
-void deadline_wait::set_sent() noexcept
-{
-  const std::lock_guard lock(*home_);
-  sending_ = false;
-}
-
-/// For one that could not be sent, unless its flight has survived that, say in a strand.
-void deadline_wait::take_back() noexcept
+bool deadline_wait::requeue() noexcept
 {
   section s(*home_);
-  sending_ = false;
-  if (!flight_) s.unfinished().take_back(*this);
+  if (has_ended()) return end_first();
+  --holders_;
+  if (!home_->is_closed())
+    s.unfinished().requeue_deadline(*this);
+  else if (home_->drop(*this))
+    core().count_ended(1);
+  return false;
 }
 
-void deadline_wait::take_off(flight& f) noexcept
+bool deadline_wait::keep_refused() noexcept
 {
-  f.passenger_ = nullptr;
-  flight_ = nullptr;
-}
-
-deadline_wait::flight::flight(deadline_wait& passenger, time_point taken_up) noexcept
-  : home_(passenger.home_),
-    core_(&home_->core),
-    taken_up_(taken_up),
-    passenger_(&passenger)
-{
-  const std::lock_guard lock(*home_);
-  core_->keep_for(passenger);
-  passenger.flight_ = this;
-}
-
-deadline_wait::flight::~flight()
-{
-  const std::lock_guard lock(*home_);
-  if (!passenger_) return;
-  passenger_->flight_ = nullptr;
-  // Dropped by the executor. If that was before it was posted, the deadline is taken back.
-  if (!passenger_->sending_ && home_->drop(*passenger_)) core_->count_ended(1);
-}
-
-deadline_wait* deadline_wait::flight::arrive(wait_outcome& outcome) noexcept
-{
-  tick renewed = no_tick;
-  deadline_wait* op = nullptr;
+  wheel_core& c = core();
   {
-    std::unique_lock lock(*home_);
-    while (passenger_ && passenger_->guard_ && passenger_->sending_) {
-      // Its guard may take it back: then the operation could end before its sender is done with it.
-      lock.unlock();
-      std::this_thread::yield();
-      lock.lock();
-    }
-    op = std::exchange(passenger_, nullptr);
-    if (!op) return nullptr;
-    op->flight_ = nullptr;
-    outcome = op->begin(taken_up_, renewed);
+    const std::lock_guard lock(*home_);
+    if (has_ended() || home_->is_closed()) return false;
+    --holders_;
+    home_->keep_refused(*this);
   }
-  if (renewed != no_tick) core_->wake_at(renewed);
-  return outcome != wait_outcome::undecided ? op : nullptr;
+  c.retry_later();
+  return true;
+}
+
+bool deadline_wait::keep_finished() noexcept
+{
+  wheel_core& c = core();
+  {
+    const std::lock_guard lock(*home_);
+    if (home_->is_closed()) return false;
+    home_->keep_finished(*this);
+  }
+  c.retry_later();
+  return true;
+}
+
+void deadline_wait::drop() noexcept
+{
+  const std::lock_guard lock(*home_);
+  if (home_->drop(*this)) core().count_ended(1);
 }
 
 }  // namespace asio_wheel::detail

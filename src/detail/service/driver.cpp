@@ -2,19 +2,20 @@
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/service/driver.hpp>
 
+#include ASIO_WHEEL_ASIO(bind_executor.hpp)
+#include ASIO_WHEEL_ASIO(system_executor.hpp)
+
 #include <mutex>
-#include <new>
 #include <shared_mutex>
-#include <thread>
 #include <utility>
 
 namespace asio_wheel::detail {
 
 driver::driver(const native_executor& native, asio::execution_context& context,
-               const wheel_clock& clock, driven& whom)
+               const wheel_clock& clock, driven& client)
   : clock_(clock),
-    driven_(whom),
-    inner_{native, context, whom, strand_memory_},
+    client_(client),
+    inner_{native, context, client, strand_memory_, strand_run(strand_memory_)},
     strand_(std::make_unique<strand>(inner_executor<>(inner_))),
     timer_(std::make_unique<timer>(*strand_))
 {}
@@ -24,8 +25,10 @@ void driver::close() noexcept
   gate_.close();
   wake_ = at_once;
   timer_.reset();
+  inner_.run.drop();  // it has the strand, which must not outlive the context
   strand_.reset();
   work_ = {};
+  retry_work_ = {};
 }
 
 void driver::wake_at(tick when) noexcept
@@ -70,10 +73,12 @@ void driver::wake_earlier(tick when) noexcept
 /// been asked to. Requires that the gate is open.
 void driver::request(bool pass) noexcept
 {
+  bool again = false;
   {
     const std::lock_guard lock(timer_mutex_);
     pass_requested_ |= pass;
     if (requested_.exchange(true)) return;
+    again = std::exchange(turn_refused_, false);
     wake_ = at_once;  // the turn will see what is there by then: nobody else need ask for one
     // A pass leaves what the timer is set for, most often.
     if (!pass && armed_ != disarmed && inner_.native.counts_timers) {
@@ -83,14 +88,50 @@ void driver::request(bool pass) noexcept
       return;
     }
   }
-  for (;;) {
-    try {
-      return asio::post(*strand_, [this] { turn({}, disarmed); });
-    } catch (const std::bad_alloc&) {
-      std::this_thread::yield();  // others count on this request
-    } catch (...) {
-      return;  // the executor takes nothing any more, and so the strand runs nothing any more
-    }
+  try {
+    if (!again)
+      asio::post(*strand_, [this] { turn({}, disarmed); });
+    else if (!inner_.post_run())
+      retry_turn();
+  } catch (...) {
+    requested_ = false;  // there was no memory, not even what is set aside: whoever is next may ask
+  }
+}
+
+void driver::retry_turn() noexcept
+{
+  const std::shared_lock inside(gate_, std::try_to_lock);
+  if (!inside) return;
+  asio::any_io_executor work = inner_.native.work();
+  const std::lock_guard lock(timer_mutex_);
+  turn_refused_ = true;
+  std::swap(retry_work_, work);
+  try {
+    start_timer(clock_.tick_floor(clock_.running_now()) + 1);
+  } catch (...) {
+    requested_ = false;  // whoever is next asks for both
+  }
+}
+
+/// In Asio's own thread, for a context that does not complete its timers: asks for a turn.
+void driver::ring(const error_code& ec, tick when) noexcept
+{
+  if (ec) return;  // replaced by another wait
+  const std::shared_lock inside(gate_, std::try_to_lock);
+  if (!inside) return;
+  bool again = false;
+  asio::any_io_executor work;  // goes when the turn is posted
+  {
+    const std::lock_guard lock(timer_mutex_);
+    if (armed_ == when) armed_ = disarmed;
+    again = std::exchange(turn_refused_, false);
+    std::swap(retry_work_, work);
+  }
+  if (!again) {
+    wakeups_.fetch_add(1, std::memory_order_relaxed);
+    request(true);
+  } else if (!inner_.post_run()) {
+    retry_turn();
   }
 }
 
@@ -113,7 +154,7 @@ void driver::turn(const error_code& ec, tick when)
   try {
     if (fired) wakeups_.fetch_add(1, std::memory_order_relaxed);
     if (pass || !set_timer()) {
-      driven_.pass();
+      client_.pass();
       if (!set_timer()) insist();
     }
     if (!inner_.native.counts_timers) hold_work(armed_ != disarmed);
@@ -131,7 +172,7 @@ bool driver::set_timer()
   const std::lock_guard lock(timer_mutex_);
   if (requested_) return true;
   wake_ = disarmed;
-  const tick next = driven_.next_tick();
+  const tick next = client_.next_tick();
   if (next == at_once) return false;
   if (next == no_tick) {
     if (armed_ == disarmed) return true;
@@ -158,11 +199,23 @@ void driver::hold_work(bool waits) noexcept
 /// Requires the timer's lock.
 void driver::arm(tick when)
 {
-  if (when == armed_) return;
+  if (when != armed_) start_timer(when);
+}
+
+/// The same.
+void driver::start_timer(tick when)
+{
   armed_ = disarmed;  // should one of the following throw
   timer_->expires_at(clock_.time_of(when));
-  timer_->async_wait(asio::bind_allocator(task_allocator(&timer_memory_),
-                                          [this, when](const error_code& ec) { turn(ec, when); }));
+  const task_allocator memory(&timer_memory_);
+  if (inner_.native.counts_timers) {
+    timer_->async_wait(
+      asio::bind_allocator(memory, [this, when](const error_code& ec) { turn(ec, when); }));
+  } else {
+    timer_->async_wait(asio::bind_executor(
+      asio::system_executor(),  // runs it where it is
+      asio::bind_allocator(memory, [this, when](const error_code& ec) { ring(ec, when); })));
+  }
   armed_ = when;
 }
 

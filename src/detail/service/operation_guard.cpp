@@ -73,7 +73,7 @@ tick operation_guard::add(section& s, guarded_wait& deadline) noexcept
   return is_filed() ? refile() : file(s);
 }
 
-bool operation_guard::take_back(guarded_wait& deadline, tick& renewed) noexcept
+bool operation_guard::guard_again(guarded_wait& deadline, tick& renewed) noexcept
 {
   if (closed_) {
     if (home_.drop_deadline(deadline)) core_->count_ended(1);
@@ -150,10 +150,10 @@ void operation_guard::close() noexcept
   {
     const std::lock_guard lock(home_);
     closed_ = true;
-    while (wait_op* const op = guarded_.pop_front()) shard::let_go(*op);
     if (take_out()) of_wheel = {this, false};
     set_unfiled();  // even if it has begun: nothing is guarded from here on
   }
+  while (release_some()) continue;
   wheel_core::tell_driver(home_);
 }
 
@@ -166,31 +166,59 @@ void operation_guard::do_end(wait_op& base, home& at, wait_outcome outcome, time
     return describe_handler<operation_guard>(at);
   }
   const intrusive_ptr<operation_guard> of_wheel(&self, false);
-  self.core_->wake_at(self.end_guarded(outcome));
+  self.end_guarded(outcome);
 }
 
-/// Its wait has ended: lets the operations know. Returns a tick to wake up at, or no_tick.
-tick operation_guard::end_guarded(wait_outcome outcome) noexcept
+/// Its wait has ended: lets the operations know, in steps. What is guarded from here on belongs to
+/// the next wait.
+void operation_guard::end_guarded(wait_outcome outcome) noexcept
+{
+  std::uint64_t last = 0;
+  {
+    const std::lock_guard lock(home_);
+    set_unfiled();
+    last = home_.divide_starts();
+  }
+  while (end_some(outcome, last)) continue;
+  // By cancel_all(): what was guarded since goes on.
+  tick when = no_tick;
+  {
+    section s(home_);
+    if (!guarded_.empty() && !is_filed() && !closed_ && !home_.is_closed()) when = file(s);
+  }
+  if (when != no_tick) core_->wake_at(when);
+}
+
+/// Ends some of the operations that were guarded no later than `last`. Returns true if there may be
+/// more.
+bool operation_guard::end_some(wait_outcome outcome, std::uint64_t last) noexcept
 {
   section s(home_);
-  set_unfiled();
-  wait_list since;
-  while (wait_op* const op = guarded_.pop_front()) {
+  for (int i = 0; i < shard::step; ++i) {
+    wait_op* const op = guarded_.front();
+    if (!op || home_.is_later(*op, last)) return false;
+    if (outcome == wait_outcome::cancelled && !home_.is_all_cancelled(*op)) return false;
+    wait_list::erase(*op);
     switch (outcome) {
       case wait_outcome::expired: s.file_due(*op); break;
       case wait_outcome::rejected: s.unfinished().refuse(*op); break;
-      case wait_outcome::cancelled:  // by cancel_all(): what was guarded since goes on
-        if (home_.is_all_cancelled(*op))
-          s.unfinished().abort(*op);
-        else
-          since.push_back(*op);
-        break;
-      default: shard::let_go(*op); break;  // the context is gone
+      case wait_outcome::cancelled: s.unfinished().abort(*op); break;
+      default: shard::release(*op); break;  // the context is gone
     }
   }
-  if (since.empty()) return no_tick;
-  guarded_.splice_back(since);
-  return file(s);
+  return true;
+}
+
+/// Guards some operations no more.
+bool operation_guard::release_some() noexcept
+{
+  const std::lock_guard lock(home_);
+  for (int i = 0; i < shard::step; ++i) {
+    wait_op* const op = guarded_.pop_front();
+    if (!op) return false;
+    shard::release(*op);
+  }
+  return true;
 }
 
 }  // namespace asio_wheel::detail

@@ -84,13 +84,18 @@ void shard::file_due(wait_op& op) noexcept
 {
   stamp(op);
   op.state_ = wait_state::handed_back;
-  ended_.push_back(op);
+  put_ended(op);
 }
 
 void shard::abort(wait_op& op) noexcept
 {
   op.state_ = wait_state::cancelled;
-  ended_.push_back(op);
+  put_ended(op);
+}
+
+void shard::put_ended(wait_op& op) noexcept
+{
+  (op.shared_ ? deadlines_ : ended_).push_back(op);
 }
 
 /// Returns a tick to wake up at.
@@ -117,7 +122,7 @@ void shard::reject(wait_op& op) noexcept
 void shard::refuse(wait_op& op) noexcept
 {
   op.state_ = wait_state::rejected;
-  ended_.push_back(op);
+  put_ended(op);
 }
 
 tick shard::hasten(timer_wait_op& op, tick when) noexcept
@@ -148,8 +153,8 @@ std::size_t shard::cancel(wait_op& op) noexcept
 std::size_t shard::cancel_one(timer_wait_list& waits) noexcept
 {
   settle();
-  while (timer_wait_op* const op = waits.front()) {
-    if (cancel(*op) != 0) return 1;
+  for (int i = 0; i < step && !waits.empty(); ++i) {
+    if (cancel(*waits.front()) != 0) return 1;
   }
   return 0;
 }
@@ -165,7 +170,7 @@ std::size_t shard::cancel(timer_wait_list& waits, bool at_home) noexcept
     return 1;
   }
   std::size_t n = 0;
-  while (timer_wait_op* const op = waits.front()) n += cancel(*op);
+  for (int i = 0; i < step && !waits.empty(); ++i) n += cancel(*waits.front());
   return n;
 }
 
@@ -303,16 +308,17 @@ wait_op* shard::pop_due(time_point now, wait_outcome& outcome, tick& renewed) no
     const time_point present = std::max(now, clock_.time_of(wheel_.now()));
     if (renew(static_cast<lazy_wait_op&>(*op), present, renewed)) return nullptr;
   }
-  outcome = op->foreign_ ? send(*op) : begin(*op, now, renewed);
-  return op->foreign_ || outcome != wait_outcome::undecided ? op : nullptr;
+  const bool is_sent = op->foreign_ || op->shared_;
+  outcome = is_sent ? send(*op) : begin(*op, now, renewed);
+  return is_sent || outcome != wait_outcome::undecided ? op : nullptr;
 }
 
-/// Lets a wait go to its handler's executor, where it is to be decided how it ends.
+/// Lets a wait go to where it is decided how it ends: to its handler's executor, most often.
 wait_outcome shard::send(wait_op& op) noexcept
 {
   if (op.state_ == wait_state::filed || op.state_ == wait_state::handed_back)
     op.state_ = wait_state::sent;
-  op.sending_ = op.shared_;
+  if (op.shared_) ++static_cast<guarded_wait&>(op).holders_;
   return wait_outcome::undecided;
 }
 
@@ -347,7 +353,7 @@ wait_outcome shard::begin(wait_op& op, time_point taken_up, tick& renewed) noexc
   }
   cut_ties(op);
   op.state_ = wait_state::none;
-  if (op.shared_) ++op.holders_;
+  ++begun_;
   return outcome;
 }
 
@@ -360,13 +366,22 @@ wait_op* shard::pop_ended(wait_outcome& outcome) noexcept
 {
   settle();
   wait_op* op = ended_.pop_front();
-  if (op)
+  if (op) {
     wait_op::link_of(*op).next = nullptr;  // says that it is in no list
-  else if (op = static_cast<wait_op*>(wheel_.pop_drained()); !op)
-    return nullptr;
+  } else {
+    op = static_cast<wait_op*>(wheel_.pop_drained());
+    if (!op) return nullptr;
+    if (op->shared_) {
+      op->state_ = wait_state::cancelled;
+      --left_of_cancelled_;
+      deadlines_.push_back(*op);
+      return nullptr;
+    }
+  }
   if (op->foreign_) {
     outcome = send(*op);
-  } else if (!op->shared_ && op->state_ == wait_state::cancelled) {
+  } else if (op->state_ == wait_state::cancelled) {
+    ++begun_;
     outcome = wait_outcome::cancelled;  // which leaves nothing to be done
   } else {
     tick none = no_tick;
@@ -375,10 +390,38 @@ wait_op* shard::pop_ended(wait_outcome& outcome) noexcept
   return op;
 }
 
-void shard::take_back(wait_op& op) noexcept
+wait_op* shard::pop_deadline() noexcept
 {
-  op.state_ = wait_state::handed_back;
-  ended_.push_front(op);
+  wait_op* const op = firing_.pop_front();
+  if (!op) return nullptr;
+  wait_op::link_of(*op).next = nullptr;
+  static_cast<void>(send(*op));
+  return op;
+}
+
+void shard::requeue_deadline(wait_op& op) noexcept
+{
+  if (op.state_ == wait_state::sent) op.state_ = wait_state::handed_back;
+  deadlines_.push_back(op);
+}
+
+void shard::keep_refused(wait_op& op) noexcept
+{
+  // One that was cancelled or refused on its way stays that.
+  if (op.state_ == wait_state::sent) op.state_ = wait_state::handed_back;
+  (op.shared_ ? refused_deadlines_ : refused_).push_back(op);
+}
+
+void shard::keep_finished(wait_op& op) noexcept
+{
+  op.state_ = wait_state::finished;
+  refused_deadlines_.push_back(op);
+}
+
+void shard::retry_refused() noexcept
+{
+  ended_.splice_back(refused_);
+  deadlines_.splice_back(refused_deadlines_);
 }
 
 // destroy
@@ -393,8 +436,9 @@ void shard::close() noexcept
 wait_op* shard::pop_remaining() noexcept
 {
   wait_op* op = static_cast<wait_op*>(wheel_.pop_drained());
-  if (!op) op = ended_.pop_front();
-  if (op) drop(*op);
+  for (wait_list* all : {&ended_, &deadlines_, &firing_, &refused_, &refused_deadlines_})
+    if (!op) op = all->pop_front();
+  if (op && !is_finished(*op)) drop(*op);
   return op;
 }
 
@@ -428,7 +472,8 @@ bool shard::drop_deadline(wait_op& op) noexcept
       if (wait_op::link_of(op).next) wait_list::erase(op);
       break;
     case wait_state::none:
-    case wait_state::sent: break;
+    case wait_state::sent:
+    case wait_state::finished: break;
   }
   return end_uncalled(op, met_);
 }

@@ -20,9 +20,7 @@ timer_waits::~timer_waits()
 
 std::size_t timer_waits::cancel() noexcept
 {
-  const home& local = here();
-  section s = enter();
-  return s.cancel(waits_, &s.at == &local);
+  return cancel(here(), [](section&) {});
 }
 
 home& timer_waits::here() const noexcept
@@ -127,27 +125,28 @@ std::size_t timer_state::expires_after(duration delay) noexcept
 
 std::size_t timer_state::set_expiry(time_point deadline, tick when, home& local) noexcept
 {
-  section s = enter();
-  const std::size_t n = s.cancel(waits_, &s.at == &local);
-  expiry_ = deadline;
-  when_.store(when, std::memory_order_relaxed);
-  // A wait is about to be started, no doubt; now that there is none, it can be at home here.
-  go_to(local);
-  return n;
+  return timer_waits::cancel(local, [&](section&) {
+    expiry_ = deadline;
+    when_.store(when, std::memory_order_relaxed);
+    // A wait is about to be started, no doubt; now that there is none, it can be at home here.
+    go_to(local);
+  });
 }
 
 std::size_t timer_state::cancel() noexcept
 {
   const home& local = here();
   prefetch_latest(local);
-  section s = enter();
-  return s.cancel(waits_, &s.at == &local);
+  return timer_waits::cancel(local, [](section&) {});
 }
 
 std::size_t timer_state::cancel_one() noexcept
 {
-  section s = enter();
-  return s.cancel_one(waits_);
+  for (;;) {
+    section s = enter();
+    const std::size_t n = s.cancel_one(waits_);
+    if (n != 0 || waits_.empty()) return n;
+  }
 }
 
 void timer_state::start(timer_wait_op& op)

@@ -38,17 +38,19 @@ public:
   [[nodiscard]] bool end() { return leave_and_tell(operation_end::none); }
   [[nodiscard]] departure end_before_handler() { return deadline_wait::leave(operation_end::none); }
   [[nodiscard]] bool leave() { return leave_and_tell(operation_end::completed); }
-  using deadline_wait::begin_firing;
+  using deadline_wait::begin;
+  using deadline_wait::firing;
+  using deadline_wait::requeue;
   using deadline_wait::tie;
   using deadline_wait::verdict;
 
-  std::optional<wait_outcome> outcome;  ///< what the wheel said
+  int taken_up = 0;  ///< how often the wheel has handed it over, with a hold
 
 private:
   operation(const deadline_filing& filing, deadline_report report)
-    : deadline_wait([](wait_op& op, home&, wait_outcome o,
-                       time_point) { static_cast<operation&>(op).outcome = o; },
-                    filing, asio::cancellation_type::terminal, report, false),
+    : deadline_wait([](wait_op& op, home&, wait_outcome,
+                       time_point) { ++static_cast<operation&>(op).taken_up; },
+                    filing, asio::cancellation_type::terminal, report),
       when_(filing.when)
   {}
 
@@ -77,7 +79,7 @@ BOOST_AUTO_TEST_CASE(is_taken_out_at_once)
   BOOST_TEST(c.wheel.stats().met == 1U);
   BOOST_TEST(c.wheel.stats().cancelled == 0U);
   support::run_to_end(c.context);
-  BOOST_TEST(!op.outcome.has_value());
+  BOOST_TEST(op.taken_up == 0);
 }
 
 BOOST_AUTO_TEST_CASE(is_not_filed_behind_the_end_of_its_operation)
@@ -96,10 +98,10 @@ BOOST_AUTO_TEST_CASE(that_is_firing_leaves_the_end_to_it)
   operation op(c, 0ms);
   BOOST_TEST(op.start());
   support::run_to_end(c.context);
-  BOOST_TEST((op.outcome == wait_outcome::expired));
+  BOOST_TEST(op.taken_up == 1);
   BOOST_TEST(!op.end());
   BOOST_TEST(!op.leave());
-  BOOST_TEST(!op.begin_firing(*op.outcome));
+  BOOST_TEST((op.begin({}) == operation::firing::off));
   BOOST_TEST(op.release());
   BOOST_TEST((op.verdict() == wait_outcome::expired));
 }
@@ -110,7 +112,7 @@ BOOST_AUTO_TEST_CASE(that_has_fired_leaves_the_end_to_the_operation)
   operation op(c, 0ms);
   BOOST_TEST(op.start());
   support::run_to_end(c.context);
-  BOOST_TEST(op.begin_firing(*op.outcome));
+  BOOST_TEST((op.begin({}) == operation::firing::now));
   BOOST_TEST(!op.release());
   BOOST_TEST(op.end());
   BOOST_TEST((op.verdict() == wait_outcome::timed_out));
@@ -124,12 +126,12 @@ BOOST_AUTO_TEST_CASE(that_is_due_is_taken_out_all_the_same)
   bool first = true;
   for (int i = 0; i < 2; ++i) {
     c.wheel.async_wait(wheel_timer_service::time_point::min(), [&](error_code) {
-      if (std::exchange(first, false)) BOOST_TEST(!op.outcome.has_value());
+      if (std::exchange(first, false)) BOOST_TEST(op.taken_up == 0);
     });
   }
   BOOST_TEST(op.end());
   support::run_to_end(c.context);
-  BOOST_TEST(!op.outcome.has_value());
+  BOOST_TEST(op.taken_up == 0);
   BOOST_TEST(c.wheel.stats().met == 1U);
 }
 
@@ -139,7 +141,7 @@ BOOST_AUTO_TEST_CASE(reports_nothing_when_it_is_to_abort)
   operation op(c, 0ms, deadline_report::aborted);
   BOOST_TEST(op.start());
   support::run_to_end(c.context);
-  BOOST_TEST(op.begin_firing(*op.outcome));
+  BOOST_TEST((op.begin({}) == operation::firing::now));
   BOOST_TEST(!op.release());
   BOOST_TEST(op.end());
   BOOST_TEST((op.verdict() == wait_outcome::expired));
@@ -154,8 +156,8 @@ BOOST_AUTO_TEST_CASE(reports_that_it_was_refused)
   BOOST_TEST(second.start());
   BOOST_TEST(first.end());
   support::run_to_end(c.context);
-  BOOST_TEST((second.outcome == wait_outcome::rejected));
-  BOOST_TEST(second.begin_firing(*second.outcome));
+  BOOST_TEST(second.taken_up == 1);
+  BOOST_TEST((second.begin({}) == operation::firing::now));
   BOOST_TEST(!second.release());
   BOOST_TEST(second.end());
   BOOST_TEST((second.verdict() == wait_outcome::rejected));
@@ -171,7 +173,7 @@ BOOST_AUTO_TEST_CASE(that_was_refused_is_taken_out_all_the_same)
   BOOST_TEST(second.end());
   BOOST_TEST(first.end());
   support::run_to_end(c.context);
-  BOOST_TEST(!second.outcome.has_value());
+  BOOST_TEST(second.taken_up == 0);
 }
 
 BOOST_AUTO_TEST_CASE(is_its_operations_when_the_context_goes)
@@ -192,7 +194,7 @@ BOOST_AUTO_TEST_CASE(is_its_operations_when_the_context_goes)
     BOOST_TEST(!late->start());
   }
   BOOST_TEST(pending->end());
-  BOOST_TEST(!pending->outcome.has_value());
+  BOOST_TEST(pending->taken_up == 0);
 }
 
 BOOST_AUTO_TEST_CASE(is_taken_out_while_a_cancellation_is_passed_on)
@@ -210,6 +212,44 @@ BOOST_AUTO_TEST_CASE(is_taken_out_while_a_cancellation_is_passed_on)
   BOOST_TEST(l.hold(asio::cancellation_type::total) == nullptr);
   BOOST_TEST(op.release());
   BOOST_TEST((op.verdict() == wait_outcome::expired));
+}
+
+BOOST_AUTO_TEST_CASE(goes_once_behind_what_is_queued_after_a_cancellation_from_outside)
+{
+  context_with_wheel c;
+  operation op(c, 0ms);
+  open_link l;
+  op.tie(l);
+  BOOST_TEST(op.start());
+  BOOST_TEST(l.hold(asio::cancellation_type::total) == &op);
+  BOOST_TEST(!op.release());
+  support::run_to_end(c.context);
+  BOOST_TEST(op.taken_up == 1);
+  BOOST_TEST((op.begin({}) == operation::firing::later));
+  BOOST_TEST(!op.requeue());
+  BOOST_TEST(c.wheel.pending() == 1U);
+  BOOST_TEST(op.taken_up == 1);
+  support::run_to_end(c.context);
+  BOOST_TEST(op.taken_up == 2);
+  BOOST_TEST((op.begin({}) == operation::firing::now));
+  BOOST_TEST(!op.release());
+  BOOST_TEST(op.end());
+  BOOST_TEST((op.verdict() == wait_outcome::timed_out));
+}
+
+BOOST_AUTO_TEST_CASE(counts_many_emissions_at_once)
+{
+  context_with_wheel c;
+  operation op(c, 1h);
+  open_link l;
+  op.tie(l);
+  BOOST_TEST(op.start());
+  constexpr int emissions = 1000;
+  for (int i = 0; i < emissions; ++i) BOOST_TEST(l.hold(asio::cancellation_type::total) == &op);
+  BOOST_TEST(!op.end());
+  BOOST_TEST(!op.leave());
+  for (int i = 1; i < emissions; ++i) BOOST_TEST(!op.release());
+  BOOST_TEST(op.release());
 }
 
 BOOST_AUTO_TEST_CASE(may_outlive_its_link_and_the_other_way_round)

@@ -40,6 +40,7 @@ struct driver_alone : driven {
     next = no_tick;
   }
   void follow_pass() override {}
+  void turn_was_refused() noexcept override { subject.retry_turn(); }
 
   void need_pass_in(std::chrono::nanoseconds d)
   {

@@ -5,6 +5,8 @@
 #include <asio_wheel/detail/service/completion_result.hpp>
 #include <asio_wheel/detail/service/deadline_wait.hpp>
 #include <asio_wheel/detail/service/embedded_signal.hpp>
+#include <asio_wheel/detail/service/innermost_executor.hpp>
+#include <asio_wheel/detail/service/submission.hpp>
 #include <asio_wheel/detail/service/wait_handler.hpp>
 
 #include <cstdint>
@@ -42,7 +44,7 @@ public:
   template <class H>
   limited_operation(H&& handler, const Fallback& fallback, const Where& where,
                     asio::cancellation_type_t type, deadline_report report)
-    : deadline_wait(&limited_operation::do_end, where, type, report, !runs_anywhere),
+    : deadline_wait(&limited_operation::do_end, where, type, report),
       handler_(std::forward<H>(handler)),
       fallback_(fallback)
   {}
@@ -56,7 +58,7 @@ public:
     limited_operation& op;
     const Where& where;
 
-    ~initiation()
+    ~initiation() noexcept(false)
     {
       bool goes_on;
       if constexpr (is_guarded)
@@ -118,46 +120,92 @@ private:
     completion_result<Signatures...> result;
   };
 
-  /// The deadline on its way through the handler's executor, which may drop it.
-  class errand {
+  /// The deadline on its way to the handler's executor, with a hold on the state. The executor may
+  /// drop it.
+  ///
+  /// If that is a strand, a handler there that has destroyed an I/O object may have run before it,
+  /// and the object's aborted operation may have yet to come to the strand. So the deadline goes from
+  /// the executor once through its context, behind what is queued, and back; and again if a handler
+  /// of the wheel has begun meanwhile, which may have been the one.
+  class posted_deadline {
   public:
-    explicit errand(std::unique_ptr<flight> f) noexcept : flight_(std::move(f)) {}
+    static constexpr int most_rounds = 8;
+
+    posted_deadline(limited_operation& op, const submission& attempt, time_point taken_up,
+                    int rounds = 0, std::uint64_t begun = 0) noexcept
+      : op_(&op),
+        attempt_(&attempt),
+        taken_up_(taken_up),
+        begun_(begun),
+        rounds_(rounds)
+    {}
+    posted_deadline(posted_deadline&& other) noexcept
+      : op_(std::exchange(other.op_, nullptr)),
+        attempt_(other.attempt_),
+        taken_up_(other.taken_up_),
+        begun_(other.begun_),
+        rounds_(other.rounds_)
+    {}
+    posted_deadline& operator=(posted_deadline&&) = delete;
+    ~posted_deadline()
+    {
+      if (!op_ || submission::give_back(attempt_, op_)) return;
+      op_->drop();
+      op_->release_elsewhere();
+    }
 
     void operator()()
     {
-      wait_outcome outcome{};
-      deadline_wait* const op = std::exchange(flight_, nullptr)->arrive(outcome);
-      if (op) static_cast<limited_operation&>(*op).fire(outcome);
+      limited_operation& op = *std::exchange(op_, nullptr);
+      if (op.look() == firing::off) return op.release_here();
+      const std::uint64_t begun = op.core().handlers_begun();
+      if (rounds_ == 0 || (begun != begun_ && rounds_ < most_rounds))
+        return op.go_round(taken_up_, rounds_ + 1, begun);
+      op.fire_here(taken_up_, rounds_);
+    }
+
+    void go_on()
+    {
+      limited_operation& op = *std::exchange(op_, nullptr);
+      op.send(op.executor(), taken_up_, rounds_, begun_);
     }
 
   private:
-    std::unique_ptr<flight> flight_;
+    limited_operation* op_;
+    const submission* attempt_;
+    time_point taken_up_;
+    std::uint64_t begun_;  ///< handlers of the wheel, when it was at the executor last
+    int rounds_;
+  };
+
+  /// The same on its way through the context of the handler's executor.
+  struct round {
+    posted_deadline deadline;
+
+    void operator()() { deadline.go_on(); }
   };
 
   /// A result on its way through the handler's executor, which may drop it.
-  class result_errand {
+  class posted_result {
   public:
-    explicit result_errand(limited_operation& op) noexcept : op_(&op) {}
-    result_errand(result_errand&& other) noexcept : op_(std::exchange(other.op_, nullptr)) {}
-    result_errand& operator=(result_errand&&) = delete;
-    ~result_errand()
+    posted_result(limited_operation& op, const submission& attempt) noexcept
+      : op_(&op),
+        attempt_(&attempt)
+    {}
+    posted_result(posted_result&& other) noexcept
+      : op_(std::exchange(other.op_, nullptr)),
+        attempt_(other.attempt_)
+    {}
+    posted_result& operator=(posted_result&&) = delete;
+    ~posted_result()
     {
-      if (op_) op_->drop();
+      if (op_ && !submission::give_back(attempt_, op_)) op_->discard();
     }
     void operator()() { std::exchange(op_, nullptr)->deliver(); }
 
   private:
     limited_operation* op_;
-  };
-
-  /// The end of a hold where the handler must not be called from.
-  struct let_go {
-    limited_operation& op;
-
-    ~let_go()
-    {
-      if (op.release()) op.finish_elsewhere();
-    }
+    const submission* attempt_;
   };
 
   /// What passes on a cancellation from the slot of the user's handler.
@@ -165,10 +213,8 @@ private:
   public:
     void operator()(asio::cancellation_type_t type)
     {
-      if (deadline_wait* const op = deadline_wait::hold(*this, type)) {
-        const let_go then{static_cast<limited_operation&>(*op)};
-        op->signal().emit(type);
-      }
+      if (deadline_wait* const op = deadline_wait::hold(*this, type))
+        static_cast<limited_operation&>(*op).emit(type);
     }
   };
 
@@ -196,38 +242,106 @@ private:
 
   // The deadline's side.
 
-  /// The deadline has come, or was cancelled or refused. It is never destroyed from here: that is
-  /// the operation's affair.
+  /// The deadline has come, or was cancelled or refused; or the result of its operation was.
   static void do_end(wait_op& base, home& at, wait_outcome outcome,
                      [[maybe_unused]] time_point taken_up)
   {
     if (outcome == wait_outcome::described) return describe_handler<Handler>(at);
     auto& self = static_cast<limited_operation&>(base);
-    if (outcome == wait_outcome::undecided) {
-      if constexpr (!runs_anywhere) {
-        const executor_type ex = self.executor();
-        if (!is_native(ex, self.core().executor))
-          return self.send(taken_up,
-                           [&](auto f) { post_to(ex, self.core(), errand(std::move(f))); });
-      }
-      outcome = self.begin_here(taken_up);
-      if (outcome == wait_outcome::undecided) return;
+    if (outcome == wait_outcome::destroyed) return self.discard();  // the result
+    if constexpr (!runs_anywhere) {
+      const executor_type ex = self.executor();
+      if (!is_native(ex, self.core().executor) && self.look() != firing::off)
+        return self.send(ex, taken_up);
     }
-    self.fire(outcome);
+    switch (self.begin(taken_up)) {
+      case firing::now: return self.emit(self.type());
+      case firing::later:
+        if (self.requeue()) self.finish_elsewhere();
+        return;
+      case firing::off: return self.release_elsewhere();
+    }
   }
 
-  /// Cancels the operation if it still goes on, on the handler's executor.
-  void fire(wait_outcome outcome)
+  /// Sends the deadline to the handler's executor, with its hold.
+  void send(const executor_type& ex, time_point taken_up, int rounds = 0, std::uint64_t begun = 0)
   {
-    if (begin_firing(outcome)) {
-      try {
-        signal().emit(type());
-      } catch (...) {
-        const let_go now{*this};
-        throw;
+    submission attempt(this);
+    submit(attempt, [&] {
+      posted_deadline d(*this, attempt, taken_up, rounds, begun);
+      if constexpr (never_blocks<executor_type>)
+        asio::post(ex, std::move(d));
+      else
+        asio::dispatch(ex, std::move(d));
+    });
+  }
+
+  /// Sends it once through the context of that executor.
+  void go_round(time_point taken_up, int rounds, std::uint64_t begun)
+  {
+    submission attempt(this);
+    const executor_type ex = executor();
+    submit(attempt, [&] {
+      round r{posted_deadline(*this, attempt, taken_up, rounds, begun)};
+      if constexpr (std::is_constructible_v<asio::any_io_executor, const executor_type&>) {
+        if (!is_of_context(ex, core().context))
+          return asio::post(innermost_executor(ex), std::move(r));
       }
+      static_cast<void>(core().post(r));
+    });
+  }
+
+  /// Calls `post`. What the executor refuses is left to the next pass.
+  template <class Post>
+  void submit(const submission& attempt, Post post)
+  {
+    try {
+      post();
+    } catch (...) {
+      if (!attempt.was_given_back()) throw;
+      if (keep_refused()) return;
     }
-    if (release()) finish();
+    if (!attempt.was_given_back()) return;
+    drop();
+    release_elsewhere();
+  }
+
+  /// The deadline has arrived: cancels the operation if it still goes on, on the handler's executor.
+  void fire_here(time_point taken_up, int rounds)
+  {
+    switch (begin(taken_up)) {
+      case firing::now: return emit(type());
+      case firing::later: return go_round(taken_up, rounds, core().handlers_begun());
+      case firing::off: return release_here();
+    }
+  }
+
+  /// Cancels the operation, and gives up a hold. An operation that completes meanwhile does so behind
+  /// what is queued, as if nothing had held it.
+  void emit(asio::cancellation_type_t type)
+  {
+    try {
+      signal().emit(type);
+    } catch (...) {
+      release_elsewhere();
+      throw;
+    }
+    release_elsewhere();
+  }
+
+  void release_elsewhere()
+  {
+    if (release()) finish_elsewhere();
+  }
+
+  /// The same where the handler may be called from.
+  void release_here()
+  {
+    if (!release()) return;
+    if (end() == operation_end::completed)
+      deliver();
+    else
+      destroy();
   }
 
   // The end, for who has the state to himself.
@@ -255,27 +369,23 @@ private:
     if (leave_and_tell(operation_end::completed)) deliver();
   }
 
-  void finish()
-  {
-    if (end() == operation_end::completed)
-      deliver();
-    else
-      destroy();
-  }
-
-  [[gnu::noinline, gnu::cold]] void finish_elsewhere() noexcept
+  /// Sends the result to the handler, if there is one.
+  [[gnu::noinline, gnu::cold]] void finish_elsewhere()
   {
     if (end() != operation_end::completed) return destroy();
-    result_errand r(*this);
+    submission attempt(this);
     try {
-      if constexpr (runs_anywhere)
-        core().post(std::move(r));
-      else
+      posted_result r(*this, attempt);
+      if constexpr (!runs_anywhere)
         post_to(executor(), core(), std::move(r));
+      else if (!core().post(r))
+        // Nobody is left who could lend an executor. The operation has completed in this thread.
+        return r();
     } catch (...) {
-      // Without memory to be posted in, the result is lost with the operation. So it is without an
-      // executor, if the wheel is gone that would have lent its own.
+      if (!attempt.was_given_back()) throw;
+      if (keep_finished()) return;
     }
+    if (attempt.was_given_back()) discard();
   }
 
   void deliver()
@@ -294,7 +404,7 @@ private:
     return left;
   }
 
-  void drop() noexcept
+  void discard() noexcept
   {
     std::destroy_at(&left_);
     destroy();

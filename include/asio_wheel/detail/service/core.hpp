@@ -65,6 +65,13 @@ private:
 /// There are two ways to a handler. Waits that are **due** are taken from the shards one by one, in
 /// one order. Waits that have **ended** without that, mostly because they were cancelled, are taken
 /// from their shard alone, so that the threads that cancel them keep out of each other's way.
+///
+/// A deadline of an operation **fires** when it has come or has ended: it cancels the operation. It
+/// must not reach an I/O object that a handler has destroyed before. That object's operations are
+/// aborted then, but their completions are still queued in the context. So deadlines fire in a
+/// function of their own, which is posted when the first of them is next; and from then until it
+/// runs, no handler of a wait is called. When it runs, all that was queued before it has completed,
+/// and an operation that has ended takes its deadline with it.
 class ASIO_WHEEL_EXPORT wheel_core final : public intrusive_ref_counter<wheel_core>,
                                            private driven {
 public:
@@ -73,18 +80,21 @@ public:
   ~wheel_core();  // not in every user's code: what it takes apart is hidden in a shared library
 
   const wheel_options options;
+  asio::execution_context& context;
   const asio::any_io_executor executor;
   const native_executor native;
   wheel_clock clock;
   homes shards;
 
-  /// Posts a function to the context, or drops it if that is going away. Throws what posting
-  /// throws.
+  /// Posts a function to the context. False if that is going away: the function is left alone then.
+  /// Throws what posting throws.
   template <class Function>
-  void post(Function f)
+  [[nodiscard]] bool post(Function& f)
   {
     const std::shared_lock inside(posting_, std::try_to_lock);
-    if (inside) native.post(std::move(f));
+    if (!inside) return false;
+    native.post(std::move(f));
+    return true;
   }
 
   /// Start a wait; it is the core's from here on.
@@ -110,6 +120,16 @@ public:
 
   /// An executor dropped a wait that was sent: it is unreachable then, and the caller's to destroy.
   void drop(wait_op& op, home& h) noexcept;
+
+  /// An executor refused a wait that was to be sent: the next pass sends it again. False if the
+  /// shard is closed: then it is as if it was dropped.
+  [[nodiscard]] bool keep_refused(wait_op& op, home& h) noexcept;
+
+  /// Sees to a pass at the next tick, which tries again what executors have refused.
+  void retry_later() noexcept;
+
+  /// How many handlers have begun, of waits and of operations that have a deadline.
+  [[nodiscard]] std::uint64_t handlers_begun() const noexcept;
 
   /// Keeps the core for a deadline that is not filed any more. Requires the lock of its home.
   void keep_for(wait_op& deadline) noexcept;
@@ -172,12 +192,14 @@ private:
 
   /// What a delivery is to do next.
   struct next_wait {
-    wait_op* op;  ///< null: nothing
-    home* at;
-    wait_outcome outcome;
-    bool post;     ///< first, another delivery is to be posted
-    bool more;     ///< afterwards, there may be others
-    tick renewed;  ///< the earliest of those that were filed again
+    wait_op* op = nullptr;  ///< null: nothing
+    home* at = nullptr;
+    wait_outcome outcome{};
+    bool post = false;       ///< first, another delivery is to be posted
+    bool fire = false;       ///< first, post_firing() is to be called
+    bool more = false;       ///< afterwards, there may be others
+    tick renewed = no_tick;  ///< the earliest of those that were filed again
+    time_point taken_up{};
   };
 
   [[gnu::flatten]] void start(wait_op& op, tick when);
@@ -186,23 +208,37 @@ private:
   [[nodiscard]] tick next_tick() noexcept override;
   void pass() override;
   void follow_pass() override;
+  void turn_was_refused() noexcept override { driver_.retry_turn(); }
 
   [[nodiscard, gnu::flatten]] std::uint64_t advance_shards(tick now) noexcept;
   [[nodiscard]] std::uint64_t catch_up() noexcept;
   void request_due(std::uint64_t found) noexcept;
   [[gnu::noinline]] void post_due() noexcept;
   [[gnu::flatten]] void deliver_due(time_point now, bool behind_pass);
-  void take_due(next_wait& next, bool first, time_point now, bool behind_pass) noexcept;
+  void take_due(next_wait& next, time_point now) noexcept;
+  [[nodiscard]] bool begin_delivery(bool behind_pass) noexcept;
+  void note_found() noexcept;
   [[gnu::noinline]] void post_ended(home& h) noexcept;
   [[gnu::flatten]] void deliver_ended(home& h);
   [[nodiscard]] tick take_ended(next_wait& next, home& h, bool first) noexcept;
-  void destroy_later(wait_op& op, wait_list& all) noexcept;
+  [[nodiscard]] int share_of_turn() const noexcept;
+
+  [[gnu::noinline]] void post_firing() noexcept;
+  void fire_deadlines();
+  [[nodiscard]] wait_op* take_due_deadline(next_wait& next, time_point now) noexcept;
+  [[nodiscard]] wait_op* take_ended_deadline(next_wait& next) noexcept;
+  void resume() noexcept;
+  [[nodiscard]] bool is_retry_due(tick now) noexcept;
+  void retry_refused() noexcept;
+  [[nodiscard]] bool close_some(home& h, wait_list& all) noexcept;
 
   // What a wake-up touches stands together, as far as locks allow, and what is large behind it: a
   // lone timer finds the caches cold (bench/LOG.md).
   std::atomic<std::size_t> pending_{0};  ///< kept only if there is a limit to it
   std::atomic<tick> passed_{};           ///< the latest that the wheels were advanced to
   std::atomic<std::uint64_t> cancel_alls_{0};
+  std::atomic<tick> retry_at_{no_tick};  ///< when to try again what executors have refused
+  std::atomic<bool> is_retry_due_{false};
   std::atomic<bool> is_pressure_set_{false};  ///< if not, passes need not look who follows it
 
   spin_lock advance_mutex_;  ///< keeps clock and wheels in step; taken before the shards' locks
@@ -219,6 +255,7 @@ private:
   std::uint64_t largest_burst_ = 0;  ///< of all bursts
   due_shards due_{shards};
   delivery due_delivery_;
+  delivery firing_;
 
   pressure pressure_{clock};
   gate posting_;  ///< of post()

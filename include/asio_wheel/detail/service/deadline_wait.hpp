@@ -61,13 +61,17 @@ struct guard_filing {
 /// wait begins, it does not end the operation, but cancels it, on the handler's executor: it
 /// **fires**.
 ///
-/// Whoever ends the operation calls its handler, at once. Only while some thread is inside the
-/// state, its **holder**, the state has to stay: the function that initiates the operation, and
-/// whoever is passing on a cancellation, from the deadline or from outside. An end that finds one
-/// leaves the result behind, and the last holder to go calls the handler.
+/// Whoever ends the operation calls its handler, at once. Only while somebody is inside the state,
+/// its **holder**, the state has to stay: the function that initiates the operation, whoever is
+/// passing on a cancellation from outside, and the deadline once the wheel has taken it up. An end
+/// that finds one leaves the result behind, and the last holder to go sees to the handler.
 ///
-/// On its way to the handler's executor the deadline is a `flight`, in memory of its own. The end
-/// of the operation takes its passenger off, and the flight arrives without.
+/// If the handler has an executor other than the wheel's, the deadline goes there, and holds the
+/// state on its way. Nobody waits for it.
+///
+/// An operation that was cancelled from outside before its deadline fires may have completed, with
+/// the completion still queued. So its deadline goes once behind what is queued: what is told then
+/// is the cancellation, if the operation has listened.
 ///
 /// The deadline is filed when the operation has been initiated: there is something to cancel then.
 /// The lock of the wait's home guards all that is private here.
@@ -85,9 +89,6 @@ public:
   [[nodiscard]] bool release() noexcept;
 
 protected:
-  /// The deadline on its way to the handler's executor.
-  class flight;
-
   /// What is left to the caller of leave().
   struct departure {
     bool is_last = true;         ///< the state is the caller's
@@ -96,18 +97,17 @@ protected:
   };
 
   deadline_wait(end_fn f, const deadline_filing& where, asio::cancellation_type_t type,
-                deadline_report report, bool foreign) noexcept
-    : guarded_wait(f, foreign),
-      home_(&where.at),
+                deadline_report report) noexcept
+    : guarded_wait(f),
       type_(type),
+      home_(&where.at),
       report_(report)
   {}
   deadline_wait(end_fn f, const guard_filing& where, asio::cancellation_type_t type,
-                deadline_report report, bool) noexcept
-    // As if foreign, to begin where the guard is asked.
-    : guarded_wait(f, true, where.by.guard.get(), where.by.until),
-      home_(&guard_->at()),
+                deadline_report report) noexcept
+    : guarded_wait(f, where.by.guard.get(), where.by.until),
       type_(type),
+      home_(&guard_->at()),
       report_(report)
   {}
   ~deadline_wait() = default;
@@ -154,6 +154,7 @@ protected:
       return false;
     }
     guard_->erase(*this);
+    h.count_begun();
     if (may_be_linked) shard::cut_link(*this);
     h.unlock();
     return true;
@@ -169,18 +170,33 @@ protected:
 
   [[nodiscard]] operation_end end() const noexcept { return end_; }
 
-  /// The deadline begins, with that outcome and its holder's count. Whether the operation goes on,
-  /// so that there is anything to cancel.
-  [[nodiscard]] bool begin_firing(wait_outcome outcome) noexcept;
+  /// What becomes of a deadline that was taken up.
+  enum class firing : std::uint8_t {
+    now,    ///< it begins: the operation is to be cancelled
+    later,  ///< it goes behind what is queued first
+    off,    ///< there is nothing to cancel
+  };
 
-  /// For one that is to be sent (wait_op::end): decides here and now how it ends. Undecided if its
-  /// guard has taken it back: then it is the caller's no more.
-  [[nodiscard]] wait_outcome begin_here(time_point taken_up) noexcept;
+  /// Asks whether to go on with a deadline that is on its way.
+  [[nodiscard]] firing look() noexcept;
 
-  /// Sends it: `post(flight)` posts a function that owns the flight, and calls its arrive().
-  /// If that throws, the deadline stays due, and is sent again.
-  template <class Post>
-  void send(time_point taken_up, Post post);
+  /// Decides on one that has arrived. `later` says that for once, and after an emission.
+  [[nodiscard]] firing begin(time_point taken_up) noexcept;
+
+  /// Leaves a deadline that was taken up to the next function that lets deadlines fire, and gives up
+  /// its hold. Whether the operation has ended meanwhile, and the state is now the caller's.
+  [[nodiscard]] bool requeue() noexcept;
+
+  /// An executor has refused the deadline: the next pass tries again, and its hold is given up.
+  /// False if the operation has ended, or the wheel is closed; then nothing is changed.
+  [[nodiscard]] bool keep_refused() noexcept;
+
+  /// An executor has refused the result, which is the caller's: the next pass tries again. False if
+  /// the wheel is closed.
+  [[nodiscard]] bool keep_finished() noexcept;
+
+  /// An executor has dropped the deadline on its way.
+  void drop() noexcept;
 
   /// What to report in place of operation_aborted: timed_out or rejected; `expired` if nothing.
   [[nodiscard]] wait_outcome verdict() const noexcept { return verdict_; }
@@ -200,51 +216,13 @@ private:
   [[nodiscard, gnu::noinline, gnu::cold]] bool leave_unfiled(operation_end how) noexcept;
   [[gnu::noinline, gnu::cold]] static void tell_from_outside(home& h) noexcept;
 
-  [[nodiscard]] wait_outcome begin(time_point taken_up, tick& renewed) noexcept;
-  void take_off(flight& f) noexcept;
-  void set_sent() noexcept;
-  void take_back() noexcept;
-
-  home* const home_;
-  flight* flight_ = nullptr;
   const asio::cancellation_type_t type_;
+  home* const home_;
   const deadline_report report_;
   wait_outcome verdict_ = wait_outcome::expired;
   operation_end end_ = operation_end::none;
 
   embedded_signal signal_;
 };
-
-class ASIO_WHEEL_EXPORT deadline_wait::flight : public recycled<flight> {
-public:
-  flight(deadline_wait& passenger, time_point taken_up) noexcept;
-  flight(const flight&) = delete;
-  flight& operator=(const flight&) = delete;
-  ~flight();
-
-  /// On the handler's executor: the deadline, which has begun with `outcome`; nullptr if its
-  /// operation has ended, or its guard has taken it back.
-  [[nodiscard]] deadline_wait* arrive(wait_outcome& outcome) noexcept;
-
-private:
-  friend class deadline_wait;
-
-  home* const home_;
-  const intrusive_ptr<wheel_core> core_;
-  const time_point taken_up_;
-  deadline_wait* passenger_;
-};
-
-template <class Post>
-void deadline_wait::send(time_point taken_up, Post post)
-{
-  try {
-    post(std::make_unique<flight>(*this, taken_up));
-  } catch (...) {
-    take_back();
-    throw;
-  }
-  set_sent();
-}
 
 }  // namespace asio_wheel::detail

@@ -18,6 +18,9 @@ public:
   /// Called behind each pass, when the strand is free again, in the same thread.
   virtual void follow_pass() = 0;
 
+  /// An executor of somebody else's has refused the strand's turn.
+  virtual void turn_was_refused() noexcept = 0;
+
 protected:
   ~driven() = default;
 };

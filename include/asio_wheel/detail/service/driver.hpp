@@ -26,6 +26,9 @@ namespace asio_wheel::detail {
 /// or is posted to the strand if there is no wait. One for a pass `at_once` is always posted: to
 /// set the timer for a time that has passed, and then back, would take system calls.
 ///
+/// In a context that does not complete its timers itself, Asio does so in a thread of its own. There
+/// the timer only asks for a turn. If the executor refuses that, the timer is set to ask again.
+///
 /// While the clock is stopped, the timer waits for the end of time, unless something is due at
 /// once: whoever moves the clock takes care of the rest.
 ///
@@ -33,7 +36,7 @@ namespace asio_wheel::detail {
 class driver {
 public:
   driver(const native_executor& native, asio::execution_context& context, const wheel_clock& clock,
-         driven& whom);
+         driven& client);
 
   /// Makes sure of a pass at or before `when`, for a wait that is filed.
   void wake_at(tick when) noexcept;
@@ -47,6 +50,9 @@ public:
 
   /// Says that nothing is left to do at `unneeded`; at tick 0, that nothing is left at all.
   void forget(tick unneeded) noexcept;
+
+  /// The executor has refused the strand's turn: asks again at the next tick.
+  void retry_turn() noexcept;
 
   /// The context is going away.
   void close() noexcept;
@@ -66,16 +72,18 @@ private:
   [[gnu::noinline]] void wake_earlier(tick when) noexcept;
   [[gnu::noinline]] void request(bool pass = false) noexcept;
   void turn(const error_code& ec, tick when);
+  void ring(const error_code& ec, tick when) noexcept;
   [[nodiscard]] bool set_timer();
   [[gnu::noinline, gnu::cold]] void hold_work(bool waits) noexcept;
   void arm(tick when);
+  void start_timer(tick when);
 
   // First, so that they outlive what is in them, and the rest stands together.
   task_memory strand_memory_;
   task_memory timer_memory_;
 
   const wheel_clock& clock_;
-  driven& driven_;
+  driven& client_;
   inner_resources inner_;
   gate gate_;  ///< to the context, and so to strand and timer
   std::unique_ptr<strand> strand_;
@@ -84,6 +92,8 @@ private:
   std::unique_ptr<timer> timer_;
   tick armed_ = disarmed;        ///< what the timer waits for
   bool pass_requested_ = false;  ///< not only to set it
+  bool turn_refused_ = false;
+  asio::any_io_executor retry_work_;  ///< keeps the context running while it is
 
   /// What the driver wakes up for, for those who start and end waits. While it looks for that, it
   /// is `disarmed`: a wait that it does not see any more asks for a wake-up of its own. From a

@@ -9,6 +9,7 @@
 #include <asio_wheel/detail/service/wheel_clock.hpp>
 
 #include <atomic>
+#include <cstdint>
 #include <utility>
 
 namespace asio_wheel::detail {
@@ -93,7 +94,7 @@ public:
   void erase(guarded_wait& deadline) noexcept
   {
     wait_list::erase(deadline);
-    shard::let_go(deadline);
+    shard::release(deadline);
     set_ended();
   }
 
@@ -102,7 +103,7 @@ public:
 
   /// Guards one again that is due and about to begin, if it has not passed or the guard is gone.
   /// Whether it has not.
-  [[nodiscard]] bool take_back(guarded_wait& deadline, tick& renewed) noexcept;
+  [[nodiscard]] bool guard_again(guarded_wait& deadline, tick& renewed) noexcept;
 
   /// The source's deadline was brought forward. Returns a tick to wake up at, or no_tick.
   [[nodiscard]] tick hasten() noexcept;
@@ -132,7 +133,9 @@ private:
   [[nodiscard]] tick look_ahead() noexcept;
   [[nodiscard]] tick file(section& s) noexcept;
   [[nodiscard]] tick refile() noexcept;
-  [[nodiscard]] tick end_guarded(wait_outcome outcome) noexcept;
+  void end_guarded(wait_outcome outcome) noexcept;
+  [[nodiscard]] bool end_some(wait_outcome outcome, std::uint64_t last) noexcept;
+  [[nodiscard]] bool release_some() noexcept;
   [[nodiscard]] bool is_filed() const noexcept { return is_filed_by(guarded_by::latest); }
   void set_unfiled() noexcept { filed_for_.store(not_filed, std::memory_order_relaxed); }
   [[gnu::cold]] void take_out_if_at_rest() noexcept;

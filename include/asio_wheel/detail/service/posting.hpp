@@ -6,12 +6,11 @@
 #include <asio_wheel/detail/service/driven.hpp>
 
 #include <atomic>
-#include <concepts>
 #include <cstddef>
+#include <memory>
 #include <memory_resource>
 #include <new>
 #include <shared_mutex>
-#include <thread>
 #include <utility>
 #include <variant>
 
@@ -61,8 +60,7 @@ public:
 
   const bool counts_timers;  ///< a timer's wait is work of the context
 
-  /// If the executor is one that makes its own memory for a function, and has none, waits for it;
-  /// throws instead if the function cannot be copied, and so cannot be tried again.
+  /// Throws what the executor throws.
   template <class Function>
   void post(Function f) const
   {
@@ -70,10 +68,8 @@ public:
       asio::post(*io, std::move(f));
     else if (const auto* pool = std::get_if<pool_executor>(&typed_))
       asio::post(*pool, std::move(f));
-    else if constexpr (std::copy_constructible<Function>)
-      while (!try_post(f)) std::this_thread::yield();
     else
-      post_to_any(std::move(f));
+      asio::require(std::get<0>(typed_), asio::execution::blocking.never).execute(std::move(f));
   }
 
   /// Whether the context runs the calling thread. False if the executor cannot say.
@@ -95,23 +91,6 @@ private:
   using pool_executor = asio::thread_pool::executor_type;
   using variant = std::variant<asio::any_io_executor, io_executor, pool_executor>;
 
-  template <class Function>
-  void post_to_any(Function f) const
-  {
-    asio::require(std::get<0>(typed_), asio::execution::blocking.never).execute(std::move(f));
-  }
-
-  template <class Function>
-  [[nodiscard]] bool try_post(const Function& f) const
-  {
-    try {
-      post_to_any(f);
-      return true;
-    } catch (const std::bad_alloc&) {
-      return false;
-    }
-  }
-
   explicit native_executor(variant ex) : counts_timers(ex.index() != 0), typed_(std::move(ex)) {}
 
   static variant typed(const asio::any_io_executor& ex)
@@ -126,12 +105,70 @@ private:
   variant typed_;
 };
 
+/// What the strand runs, while it waits for an executor of somebody else's to take it. There is one
+/// at most, since the strand has asked for one at most.
+class strand_run {
+public:
+  explicit strand_run(task_memory& memory) noexcept : memory_(memory) {}
+  strand_run(const strand_run&) = delete;
+  strand_run& operator=(const strand_run&) = delete;
+  ~strand_run() { drop(); }
+
+  /// Destroys the function, if there is one.
+  void drop() noexcept
+  {
+    if (run_) run_(*this, false);
+  }
+
+  /// Requires that it is empty.
+  template <class Function>
+  void put(Function f)
+  {
+    void* const p = memory_.allocate(sizeof(Function), alignof(Function));
+    function_ = ::new (p) Function(std::move(f));
+    run_ = [](strand_run& self, bool call) {
+      auto* const kept = static_cast<Function*>(self.function_);
+      Function taken(std::move(*kept));
+      std::destroy_at(kept);
+      self.memory_.deallocate(kept, sizeof(Function), alignof(Function));
+      self.run_ = nullptr;
+      if (call) taken();
+    };
+  }
+
+  /// Empties it, and calls the function, if there is one.
+  void call()
+  {
+    if (run_) run_(*this, true);
+  }
+
+private:
+  task_memory& memory_;
+  void* function_ = nullptr;
+  void (*run_)(strand_run&, bool call) = nullptr;  ///< null if it is empty
+};
+
 /// What the executor's copies share.
 struct inner_resources {
   const native_executor& native;
   asio::execution_context& context;
-  driven& whom;  ///< whose passes the strand makes
+  driven& client;  ///< whose passes the strand makes
   task_memory& memory;
+  strand_run run;
+
+  /// Posts `run`, for an executor of somebody else's. False if that has refused it.
+  [[nodiscard]] bool post_run() noexcept
+  {
+    try {
+      native.post([this] {
+        run.call();
+        client.follow_pass();
+      });
+      return true;
+    } catch (...) {
+      return false;
+    }
+  }
 };
 
 /// The inner executor of the strand, as Asio calls it.
@@ -141,8 +178,8 @@ struct inner_resources {
 ///
 /// The timer's completion is a turn where it is, if the context completes its timers itself. What
 /// the strand asks not to block (`Posts`) goes through the context, from memory that is set aside:
-/// a strand that cannot have memory for its own function, behind those it was given, never runs
-/// again.
+/// a strand that cannot pass on its own function, behind those it was given, never runs again. An
+/// executor of somebody else's may refuse that function, so it is kept, and posted again later.
 template <bool Posts = false>
 class inner_executor {
 public:
@@ -152,15 +189,18 @@ public:
   void execute(Function f) const
   {
     const native_executor& native = resources_->native;
-    if (Posts || !native.counts_timers) {
+    if (!native.counts_timers) {
+      resources_->run.put(std::move(f));
+      if (!resources_->post_run()) resources_->client.turn_was_refused();
+    } else if (Posts) {
       native.post(asio::bind_allocator(query(asio::execution::allocator),
-                                       [f = std::move(f), &whom = resources_->whom]() mutable {
+                                       [f = std::move(f), &client = resources_->client]() mutable {
                                          f();
-                                         whom.follow_pass();
+                                         client.follow_pass();
                                        }));
     } else {
       f();
-      resources_->whom.follow_pass();
+      resources_->client.follow_pass();
     }
   }
 
@@ -205,12 +245,11 @@ public:
   /// How many handlers one function calls, so that other work of the context gets its turn.
   static constexpr int length = 64;
 
-  /// There are waits to be taken. Whether post() is to be called, once the lock is released.
+  /// There are waits to be taken. Returns true if post() is to be called, once all locks are
+  /// released.
   [[nodiscard]] bool request() noexcept
   {
-    const bool was_posted = posted_.load(std::memory_order_relaxed);
-    posted_.store(true, std::memory_order_relaxed);
-    return !was_posted;
+    return !posted_.load(std::memory_order_relaxed) && !posted_.exchange(true);
   }
 
   /// The function has been called, or could not be posted.
@@ -222,24 +261,32 @@ public:
     return posted_.load(std::memory_order_relaxed);
   }
 
-  /// Posts `f`. False if the executor does not take it: the waits stay, and go with the next
-  /// request.
+  /// Posts `f`. False if the executor does not take it: the waits stay, for another request.
   template <class Function>
-  [[nodiscard]] bool post(const native_executor& native, Function f) noexcept
+  [[nodiscard]] bool post(const native_executor& native, const Function& f) noexcept
   {
     const std::shared_lock inside(gate_, std::try_to_lock);
-    try {
-      if (inside) native.post(asio::bind_allocator(task_allocator(&memory_), std::move(f)));
-      return true;
-    } catch (...) {
-      return false;
-    }
+    if (!inside) return true;
+    // Twice: an executor that refuses every other function might refuse this one for ever, if passes
+    // take turns with it.
+    return try_post(native, f) || try_post(native, f);
   }
 
   /// The context is going away: nothing is posted any more.
   void close() noexcept { gate_.close(); }
 
 private:
+  template <class Function>
+  [[nodiscard]] bool try_post(const native_executor& native, Function f) noexcept
+  {
+    try {
+      native.post(asio::bind_allocator(task_allocator(&memory_), std::move(f)));
+      return true;
+    } catch (...) {
+      return false;
+    }
+  }
+
   std::atomic<bool> posted_{false};
   gate gate_;
   task_memory memory_;

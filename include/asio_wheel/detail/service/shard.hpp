@@ -76,6 +76,9 @@ struct due_key {
 /// Every member but lock(), unlock() and the static ones requires the lock.
 class alignas(128) shard : spin_lock {
 public:
+  /// How many waits are worked on without a break, so that other threads get the lock.
+  static constexpr int step = 64;
+
   shard(wheel_geometry geometry, const wheel_clock& clock);
 
   using spin_lock::lock;
@@ -142,7 +145,16 @@ public:
   void file_due(wait_op& op) noexcept;
   void abort(wait_op& op) noexcept;
   void refuse(wait_op& op) noexcept;
-  static void let_go(wait_op& op) noexcept { op.state_ = wait_state::none; }
+  static void release(wait_op& op) noexcept { op.state_ = wait_state::none; }
+
+  /// Returns a stamp that divides what was started or guarded before from what comes later.
+  [[nodiscard]] std::uint64_t divide_starts() noexcept { return stamp_++; }
+
+  /// Returns true if a wait was started or guarded behind that stamp.
+  [[nodiscard]] static bool is_later(const wait_op& op, std::uint64_t stamp) noexcept
+  {
+    return op.stamp_ > stamp;
+  }
 
   /// Whether a wait that was filed has not begun yet.
   [[nodiscard]] static bool is_reachable(const wait_op& op) noexcept
@@ -164,10 +176,12 @@ public:
   // cancel: how many waits that ends
 
   std::size_t cancel(wait_op& op) noexcept;
+
+  /// The oldest of a timer's waits. 0 also if `step` were looked at that cancel_all() has ended.
   std::size_t cancel_one(timer_wait_list& waits) noexcept;
 
-  /// Cancels all waits of a timer, and empties its list. `at_home` says whether the caller starts
-  /// its own waits in this shard.
+  /// Cancels the waits of a timer, the oldest first and at most `step` of them. `at_home` says
+  /// whether the caller starts its own waits in this shard.
   std::size_t cancel(timer_wait_list& waits, bool at_home) noexcept;
 
   /// Cancels every wait of this shard that has not begun. O(slots).
@@ -203,17 +217,47 @@ public:
   /// Whether there are waits for pop_ended().
   [[nodiscard]] bool has_ended() const noexcept;
 
-  /// The next wait that was cancelled, refused or handed back.
+  /// The next wait that was cancelled, refused or requeued, other than an operation's deadline.
   [[nodiscard]] wait_op* pop_ended(wait_outcome& outcome) noexcept;
 
-  /// Takes back a wait that could not be sent; pop_ended() returns it next.
-  void take_back(wait_op& op) noexcept;
+  /// Whether there are deadlines of operations that were cancelled, refused or requeued.
+  [[nodiscard]] bool has_deadlines() const noexcept
+  {
+    return !deadlines_.empty() || !firing_.empty();
+  }
+
+  /// Makes those there are the next for pop_deadline(). What comes later waits for the next call.
+  void gather_deadlines() noexcept { firing_.splice_back(deadlines_); }
+  [[nodiscard]] wait_op* pop_deadline() noexcept;
+
+  /// Puts a deadline that was popped behind those that are gathered.
+  void requeue_deadline(wait_op& op) noexcept;
+
+  /// Keeps a wait that its executor has refused, or whose operation's result it has, until
+  /// retry_refused(). Requires that the shard is not closed.
+  void keep_refused(wait_op& op) noexcept;
+  void keep_finished(wait_op& op) noexcept;
+
+  /// Leaves what was refused to pop_ended() and pop_deadline() again.
+  void retry_refused() noexcept;
+
+  /// Handlers that have begun: of waits, and of operations that have a deadline.
+  [[nodiscard]] std::uint64_t begun() const noexcept { return begun_ + met_; }
+
+  /// The handler begins of an operation that is not counted as `met`.
+  void count_begun() noexcept { ++begun_; }
 
   // destroy
 
   /// Lets no new waits in. Those there are, are for pop_remaining().
   void close() noexcept;
   [[nodiscard]] wait_op* pop_remaining() noexcept;
+
+  /// Whether it is a deadline whose operation has ended, and left its result behind.
+  [[nodiscard]] static bool is_finished(const wait_op& op) noexcept
+  {
+    return op.state_ == wait_state::finished;
+  }
 
   // How these waits end is not told to anybody. Whether they were pending until now.
 
@@ -286,6 +330,7 @@ private:
   bool erase(wait_op& op) noexcept;
   [[gnu::noinline, gnu::flatten]] void carry_out_cancels() noexcept;
   void end_as_cancelled(wait_op& op) noexcept;
+  void put_ended(wait_op& op) noexcept;
   [[nodiscard]] bool renew(lazy_wait_op& op, time_point now, tick& renewed) noexcept;
   [[nodiscard]] bool end_uncalled(wait_op& op, std::uint64_t& ended) noexcept;
 
@@ -308,6 +353,7 @@ private:
   static constexpr tick unknown{};
 
   wait_list ended_;  ///< out of the wheel, and not to expire
+  std::uint64_t begun_ = 0;
   put_off_cancels put_off_;
   alignas(64) timing_wheel wheel_;
 
@@ -317,6 +363,10 @@ private:
   std::uint64_t destroyed_ = 0;  ///< while pending
   std::uint64_t met_ = 0;        ///< deadlines whose operation ended before them
   std::uint64_t expired_ = 0;
+  wait_list deadlines_;  ///< of operations: ended, or due and requeued
+  wait_list firing_;     ///< those that were gathered
+  wait_list refused_;            ///< by their executors, of pop_ended()
+  wait_list refused_deadlines_;  ///< the same of pop_deadline()
   const wheel_clock& clock_;
 };
 

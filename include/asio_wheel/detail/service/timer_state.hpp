@@ -43,6 +43,10 @@ protected:
   /// A critical section on the waits' home, whichever that is.
   [[nodiscard]] section enter() const noexcept;
 
+  /// Cancels what is pending, and calls `then(section&)` in a critical section in which nothing is.
+  template <class Then>
+  std::size_t cancel(const home& local, Then then) noexcept;
+
   /// Cancels what is pending, and takes over the waits of `other`; `take()` takes what else it
   /// wants in the same critical section.
   template <class Take>
@@ -72,6 +76,18 @@ private:
 
   std::atomic<home*> home_;  ///< of a core that is counted
 };
+
+template <class Then>
+std::size_t timer_waits::cancel(const home& local, Then then) noexcept
+{
+  for (std::size_t n = 0;;) {
+    section s = enter();
+    n += s.cancel(waits_, &s.at == &local);
+    if (!waits_.empty()) continue;  // there are more than one critical section cancels
+    then(s);
+    return n;
+  }
+}
 
 template <class Take>
 void timer_waits::assign(timer_waits& other, Take take) noexcept

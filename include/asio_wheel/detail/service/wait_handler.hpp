@@ -6,6 +6,7 @@
 #include <asio_wheel/detail/service/cancel_link.hpp>
 #include <asio_wheel/detail/service/core.hpp>
 #include <asio_wheel/detail/service/op_memory.hpp>
+#include <asio_wheel/detail/service/submission.hpp>
 #include <asio_wheel/detail/service/wait_op.hpp>
 #include <asio_wheel/wheel_errc.hpp>
 
@@ -127,28 +128,30 @@ public:
 
 private:
   /// The wait on its way through the handler's executor, which may drop it.
-  class errand {
+  class posted_wait {
   public:
     using allocator_type = asio::associated_allocator_t<Handler>;
 
-    errand(wait_handler& op, home& at, time_point taken_up) noexcept
+    posted_wait(wait_handler& op, home& at, time_point taken_up, const submission& attempt) noexcept
       : op_(&op),
+        attempt_(&attempt),
         at_(&at),
         core_(&at.core),
         taken_up_(taken_up),
         allocator_(asio::get_associated_allocator(op.handler_))
     {}
-    errand(errand&& other) noexcept
+    posted_wait(posted_wait&& other) noexcept
       : op_(std::exchange(other.op_, nullptr)),
+        attempt_(other.attempt_),
         at_(other.at_),
         core_(std::move(other.core_)),
         taken_up_(other.taken_up_),
         allocator_(other.allocator_)
     {}
-    errand& operator=(errand&&) = delete;
-    ~errand()
+    posted_wait& operator=(posted_wait&&) = delete;
+    ~posted_wait()
     {
-      if (!op_) return;
+      if (!op_ || submission::give_back(attempt_, op_)) return;
       core_->drop(*op_, *at_);
       op_->destroy();
     }
@@ -164,6 +167,7 @@ private:
 
   private:
     wait_handler* op_;
+    const submission* attempt_;
     home* at_;
     intrusive_ptr<wheel_core> core_;
     time_point taken_up_;
@@ -176,8 +180,7 @@ private:
     auto& self = static_cast<wait_handler&>(base);
     if constexpr (is_foreign) {
       if (outcome == wait_outcome::undecided) {
-        const Executor ex = self.work_.get_executor();
-        return asio::dispatch(ex, errand(self, at, taken_up));
+        return self.send(at, taken_up);
       }
     }
     if (outcome >= wait_outcome::destroyed) [[unlikely]] {
@@ -188,6 +191,23 @@ private:
       self.handler_.take_result(self);  // more than an error
     [[maybe_unused]] const executor_work<Executor> w(std::move(self.work_));
     take_handler(&self, self.handler_)(to_error(outcome));
+  }
+
+  /// Sends the wait to the handler's executor. If that refuses it, the next pass tries again.
+  void send(home& at, time_point taken_up)
+  {
+    const intrusive_ptr<wheel_core> c(&at.core);
+    submission attempt(this);
+    try {
+      const Executor ex = work_.get_executor();
+      asio::dispatch(ex, posted_wait(*this, at, taken_up, attempt));
+    } catch (...) {
+      if (!attempt.was_given_back()) throw;
+      if (c->keep_refused(*this, at)) return;
+    }
+    if (!attempt.was_given_back()) return;
+    c->drop(*this, at);
+    destroy();
   }
 
   void destroy() { [[maybe_unused]] const Handler h = take_handler(this, handler_); }
@@ -218,16 +238,23 @@ template <class Executor>
   }
 }
 
-/// Posts a function to `ex`. Some executors cannot be told not to call it at once, for example
-/// any_completion_executor. These get it from a function that is posted to the wheel's executor.
+/// Whether an executor can be told not to call a function at once. any_completion_executor cannot.
+template <class Executor>
+inline constexpr bool never_blocks =
+  !asio::execution::is_executor<Executor>::value ||
+  asio::can_require_v<Executor, asio::execution::blocking_t::never_t>;
+
+/// Posts a function to `ex`. An executor that may call it at once gets it from a function that is
+/// posted to the wheel's executor.
 template <class Executor, class Function>
 void post_to(const Executor& ex, wheel_core& core, Function f)
 {
-  if constexpr (asio::execution::is_executor<Executor>::value &&
-                !asio::can_require_v<Executor, asio::execution::blocking_t::never_t>)
-    core.post([ex, f = std::move(f)]() mutable { asio::dispatch(ex, std::move(f)); });
-  else
+  if constexpr (never_blocks<Executor>) {
     asio::post(ex, std::move(f));
+  } else {
+    auto later = [ex, f = std::move(f)]() mutable { asio::dispatch(ex, std::move(f)); };
+    static_cast<void>(core.post(later));
+  }
 }
 
 /// Starts a wait whose handler has an executor, for which it is offered `candidate`. `native` is

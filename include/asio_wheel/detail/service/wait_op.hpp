@@ -24,7 +24,8 @@ namespace asio_wheel::detail {
 //            `rejected`, and its handler is told so.
 //   expire   the wheel has come to the wait's tick. Nothing is decided by that. The wait stays
 //            where others can reach it: in the wheel's queue of due entries, and, if its handler
-//            has an executor of its own, on the way there.
+//            has an executor of its own, on the way there. What that executor refuses stays due, and
+//            is sent again by the next pass.
 //   cancel   wins until the handler begins, wherever the wait is: it leaves the wheel for the list
 //            of the ended, or, on its way to an executor, takes note of what to say there.
 //   begin    decides how the wait ends, on the handler's executor, right before the call.
@@ -62,10 +63,11 @@ enum class wait_state : std::uint64_t {
   none,         ///< nowhere: not started yet, or begun
   filed,        ///< in the wheel, due or not
   sent,         ///< on its way to the handler's own executor
-  handed_back,  ///< in the list of the ended, as it could not be sent
+  handed_back,  ///< due, and in a list of its shard: of what is to be sent, or to be sent again
   cancelled,    ///< in the list of the ended, or on that way
   rejected,     ///< the same
   guarded,      ///< of an operation's deadline: in the list of its guard (operation_guard.hpp)
+  finished,     ///< the same: in a list, as the result of its operation could not be sent
 };
 
 /// What a wait leaves in its handler's cancellation slot: the way back to the wait, for as long as
@@ -141,8 +143,7 @@ protected:
       lazy_(has.lazy),
       foreign_(has.foreign),
       shared_(has.shared),
-      large_(has.large),
-      holders_(has.shared)  // the function that initiates the operation
+      large_(has.large)
   {}
   ~wait_op() = default;
 
@@ -162,24 +163,16 @@ private:
   std::uint64_t large_ : 1;
 
 protected:
-  /// Gives up a hold. Whether it was the last.
-  [[nodiscard]] bool let_go() noexcept
-  {
-    holders_ = (std::uint64_t{holders_} - 1) & 31;
-    return holders_ == 0;
-  }
-
   std::uint64_t linked_ : 1 = 0;  ///< it is linked, and tied to a slot
 
   // Of a deadline_wait.
-  std::uint64_t holders_ : 5;         ///< initiation, deadline, emissions: outside of the lock
-  std::uint64_t sending_ : 1 = 0;     ///< one of them is about to send it
-  std::uint64_t keeps_core_ : 1 = 0;  ///< a count of the core is its own
+  std::uint64_t keeps_core_ : 1 = 0;         ///< a count of the core is its own
+  std::uint64_t cancelled_outside_ : 1 = 0;  ///< its operation was, since the deadline came up last
 
 private:
-  // Orders the starts of one thread across shards (see shard::file). Lasts for 89 years of 100,000
-  // starts a second.
-  static constexpr unsigned stamp_bits = 48;
+  // Orders the starts of one thread across shards (see shard::file). Lasts for 2,800 years of
+  // 100,000 starts a second.
+  static constexpr unsigned stamp_bits = 53;
   static constexpr std::uint64_t last_stamp = (std::uint64_t{1} << stamp_bits) - 1;
 
   std::uint64_t stamp_ : stamp_bits = 0;
@@ -273,8 +266,8 @@ private:
 /// The deadline of an operation as a guard sees it.
 class guarded_wait : public linked<wait_op> {
 protected:
-  guarded_wait(end_fn f, bool foreign, operation_guard* g = nullptr, time_point until = {}) noexcept
-    : linked(f, {.foreign = foreign, .shared = true}),
+  explicit guarded_wait(end_fn f, operation_guard* g = nullptr, time_point until = {}) noexcept
+    : linked(f, {.shared = true}),
       guard_(g),
       until_(until)
   {}
@@ -282,8 +275,13 @@ protected:
   operation_guard* const guard_;  ///< counted until the operation ends; null if none
   const time_point until_;        ///< of no meaning without a guard
 
+  /// Threads and functions inside the operation's state: the initiation, the deadline once it has
+  /// been taken up, and each emission from outside.
+  std::uint32_t holders_ = 1;
+
 private:
   friend class operation_guard;
+  friend class shard;
 };
 
 }  // namespace asio_wheel::detail
