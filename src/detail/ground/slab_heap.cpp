@@ -271,8 +271,8 @@ void slab_heap::close(slab& s) noexcept
   constexpr std::size_t few = 8;
   unlink(s);
   region& r = *s.home;
-  const std::uint64_t bit = std::uint64_t{1}
-                            << (reinterpret_cast<std::byte*>(&s) - r.begin) / slab_size;
+  const auto offset = static_cast<std::size_t>(reinterpret_cast<std::byte*>(&s) - r.begin);
+  const std::uint64_t bit = std::uint64_t{1} << offset / slab_size;
   r.in_use &= ~bit;
   r.spare |= bit;
   --in_use_;
