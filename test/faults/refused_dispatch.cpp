@@ -1,0 +1,219 @@
+// Fault: memory is refused for the n-th allocation, for each n, while something of an operation is
+// on its way: its start, its expiry, its cancellation, its refusal or its result, to a handler of
+// another context, or on a strand there. No handler is lost, nor what was decided about it.
+#include <asio_wheel.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <cstddef>
+#include <exception>
+#include <optional>
+
+#include "faults/operations_elsewhere.hpp"
+#include "support/heap.hpp"
+#include "support/outcome.hpp"
+#include "support/run.hpp"
+#include "support/virtual_wheel.hpp"
+
+namespace asio = boost::asio;
+using namespace asio_wheel;
+using namespace faults;
+using namespace std::chrono_literals;
+using support::heap_limit;
+
+namespace {
+
+enum class event { start, expiry, cancel_all, refusal, cancellation, completion };
+
+enum class handlers_on { context, strand };
+
+/// The wheel in one context and the handlers on another.
+template <class Operation>
+class story {
+public:
+  story(event e, handlers_on where, account& books)
+    : event_(e),
+      where_(where),
+      books_(books),
+      c_(options_for(e))
+  {
+    if (where == handlers_on::strand) executor_ = asio::make_strand(other_);
+    if (e == event::refusal) c_.wheel.async_wait(1h, holder_.recorder());
+    operation_.emplace(books,
+                       surroundings{{c_.wheel, c_.context.get_executor()}, executor_, c_.context});
+  }
+
+  /// Returns whether memory was refused.
+  bool play(std::size_t calls, std::size_t refusals)
+  {
+    if (event_ != event::start) start();
+    if (event_ == event::cancel_all) books_.cancelled += c_.wheel.cancel_all();
+    bool refused;
+    {
+      const heap_limit limit(calls, refusals, heap_limit::reach::asio_too);
+      for (int i = 0; i < 3; ++i) act();
+      refused = limit.was_reached();
+    }
+    finish();
+    return refused;
+  }
+
+private:
+  static wheel_options options_for(event e)
+  {
+    wheel_options options;
+    options.shards = 1;
+    options.max_pending = e == event::refusal ? 1 : 0;
+    return options;
+  }
+
+  void start()
+  {
+    for (int i = 0; i < 5; ++i)
+      operation_->start(asio::bind_executor(executor_, accounted(books_)));
+    attempt([&] { other_.poll(); });
+  }
+
+  template <class Act>
+  void attempt(Act act)
+  {
+    try {
+      act();
+    } catch (const std::exception&) {
+    }
+    other_.restart();
+    c_.context.restart();
+  }
+
+  void act()
+  {
+    attempt([&] {
+      if (event_ == event::start) start_one();
+      if (event_ == event::cancellation) operation_->cancel();
+      if (event_ == event::completion) operation_->end_one();
+    });
+    run_handlers();
+    attempt([&] { c_.context.poll(); });
+    if (event_ == event::expiry) attempt([&] { c_.time.advance(2 * a_moment); });
+    run_handlers();
+  }
+
+  /// Without memory, Asio's strand ends the process.
+  void run_handlers()
+  {
+    if (where_ == handlers_on::context) attempt([&] { other_.poll(); });
+  }
+
+  void start_one() { operation_->start(asio::bind_executor(executor_, accounted(books_))); }
+
+  /// With memory, everything ends.
+  void finish()
+  {
+    support::outcome later;
+    for (int i = 0; i < 20; ++i) {
+      attempt([&] { c_.time.advance(a_moment); });
+      attempt([&] { other_.poll(); });
+      if (i == 10) operation_->end_rest();
+    }
+    if (is_stuck()) return;
+    BOOST_TEST(books_.ended() == books_.made);
+    if (Operation::calls_each) BOOST_TEST(books_.destroyed == books_.told);
+    const bool is_held = event_ == event::refusal;
+    BOOST_TEST(c_.wheel.pending() == (is_held ? 1U : 0U));
+    BOOST_TEST(c_.wheel.cancel_all() == (is_held ? 1U : 0U));
+    c_.wheel.async_wait(a_moment, later.recorder());
+    c_.time.advance(a_moment);
+    BOOST_TEST(later.succeeded());
+    BOOST_TEST(holder_.aborted() == is_held);
+    BOOST_TEST(c_.wheel.pending() == 0U);
+    if (event_ == event::cancel_all && Operation::is_wait)
+      BOOST_TEST(books_.aborted == books_.cancelled);
+  }
+
+  /// A strand of Asio's that had no memory to be run keeps its functions and runs no more.
+  bool is_stuck()
+  {
+    bool ran = false;
+    asio::post(executor_, [&ran] { ran = true; });
+    other_.restart();
+    other_.poll();
+    return !ran;
+  }
+
+  support::outcome holder_;  ///< of the wait that fills the wheel
+  const event event_;
+  const handlers_on where_;
+  account& books_;
+  support::wheel_in_virtual_time c_;
+  asio::io_context other_;
+  asio::any_io_executor executor_ = other_.get_executor();
+  std::optional<Operation> operation_;
+};
+
+template <class Operation>
+void refuse_each(event e, handlers_on where, std::size_t refusals)
+{
+  bool refused = true;
+  for (std::size_t calls = 0; refused; ++calls) {
+    BOOST_TEST_CONTEXT("after " << calls << " allocations, " << refusals << " refused"
+                                << (where == handlers_on::strand ? ", on a strand" : ""))
+    {
+      account books;
+      {
+        story<Operation> s(e, where, books);
+        refused = s.play(calls, refusals);
+      }
+      BOOST_TEST(books.ended() == books.made);
+      BOOST_TEST(books.twice == 0U);
+    }
+  }
+}
+
+template <class Operation>
+void refuse_each(event e)
+{
+  for (const handlers_on where : {handlers_on::context, handlers_on::strand}) {
+    // Asio's sockets lose what a strand has no memory for, and the strand with it.
+    if (where == handlers_on::strand && !Operation::calls_each) continue;
+    for (const std::size_t refusals : {std::size_t{1}, std::size_t{3}})
+      refuse_each<Operation>(e, where, refusals);
+  }
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(refused_dispatch)
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(of_a_start, Operation, every_operation_elsewhere)
+{
+  refuse_each<Operation>(event::start);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(of_an_expiry, Operation, every_operation_elsewhere)
+{
+  refuse_each<Operation>(event::expiry);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(of_what_cancel_all_cancelled, Operation, every_operation_elsewhere)
+{
+  refuse_each<Operation>(event::cancel_all);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(of_a_refusal, Operation, every_operation_elsewhere)
+{
+  refuse_each<Operation>(event::refusal);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(of_a_cancellation, Operation, every_operation_elsewhere)
+{
+  refuse_each<Operation>(event::cancellation);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(of_a_completion, Operation, every_operation_elsewhere)
+{
+  refuse_each<Operation>(event::completion);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
