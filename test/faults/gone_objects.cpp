@@ -8,6 +8,7 @@
 #include <array>
 #include <asio_wheel.hpp>
 #include <asio_wheel/timed_stream.hpp>
+#include <atomic>
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/buffer.hpp>
@@ -26,7 +27,9 @@
 
 #include "support/manual_operation.hpp"
 #include "support/run.hpp"
+#include "support/scale.hpp"
 #include "support/socket_pair.hpp"
+#include "support/threads.hpp"
 #include "support/virtual_wheel.hpp"
 
 namespace asio = boost::asio;
@@ -88,7 +91,7 @@ private:
   }
 };
 
-/// A session on an executor. The handler of `destroyer` ends its life.
+/// A session on an executor. The handler of `destroyer` ends its life; nobody's, if there is none.
 class story {
 public:
   story(wheel_timer_service& wheel, asio::any_io_executor ex, std::chrono::nanoseconds delay,
@@ -106,6 +109,10 @@ public:
   }
 
   [[nodiscard]] int calls(std::size_t p) const { return calls_[p]; }
+  [[nodiscard]] error_code error(std::size_t p) const { return errors_[p]; }
+
+  /// How many handlers were called. Any thread may ask.
+  [[nodiscard]] std::size_t ended() const { return ended_; }
 
   void destroy_session() { session_.reset(); }
 
@@ -113,7 +120,7 @@ private:
   void start(part p)
   {
     session& s = *session_;
-    const auto handler = [this, p](error_code, std::size_t = 0) { end(p); };
+    const auto handler = [this, p](error_code ec, std::size_t = 0) { end(p, ec); };
     const auto buffer = asio::buffer(s.bytes);
     switch (p) {
       case idle_timer: return s.idle.async_wait(handler);
@@ -127,13 +134,15 @@ private:
     }
   }
 
-  void end(part p)
+  void end(part p, error_code ec)
   {
     ++calls_[p];
+    errors_[p] = ec;
     // Not if the socket is gone: that would be the user's fault, as without a wheel.
     if (p == emission && session_ && calls_[read_with_deadline] == 0)
       signal_.emit(asio::cancellation_type::terminal);
     if (p == destroyer_) destroy_session();
+    ++ended_;
   }
 
   wheel_timer_service& wheel_;
@@ -143,7 +152,11 @@ private:
   asio::cancellation_signal signal_;
   std::unique_ptr<session> session_;
   std::array<int, parts> calls_{};
+  std::array<error_code, parts> errors_{};
+  std::atomic<std::size_t> ended_{0};
 };
+
+constexpr std::size_t nobody = parts;
 
 /// Plays a session to its end. The wheel's wait comes first that makes the others be refused.
 template <class Check>
@@ -195,6 +208,11 @@ void in_every_order(std::size_t destroyer, Check check)
   }
 }
 
+bool comes_before(part a, part b, const order& o)
+{
+  return std::find(o.begin(), o.end(), a) < std::find(o.begin(), o.end(), b);
+}
+
 void destroyed_by(std::size_t destroyer)
 {
   in_every_order(
@@ -205,6 +223,10 @@ void destroyed_by(std::size_t destroyer)
 
 BOOST_AUTO_TEST_SUITE(gone_objects)
 
+BOOST_AUTO_TEST_CASE(by_the_handler_of_a_timer)
+{
+  destroyed_by(idle_timer);
+}
 BOOST_AUTO_TEST_CASE(by_the_handler_of_a_read_with_a_deadline)
 {
   destroyed_by(read_with_deadline);
@@ -217,6 +239,28 @@ BOOST_AUTO_TEST_CASE(by_the_handler_of_a_read_of_a_stream)
 {
   destroyed_by(read_of_a_stream);
 }
+BOOST_AUTO_TEST_CASE(by_the_handler_that_emits)
+{
+  destroyed_by(emission);
+}
+
+// On a strand, the deadline takes a way on which a signal that is emitted later may overtake it.
+BOOST_AUTO_TEST_CASE(none_and_the_first_cancellation_is_told)
+{
+  in_every_order(nobody, [](const story& s, part p, ended_by how, const order& o) {
+    BOOST_TEST(s.calls(p) == 1);
+    if (how != ended_by::expiry) return;
+    const bool times_out = p == guarded_read || p == read_of_a_stream;
+    const error_code ec = s.error(p);
+    if (p == read_with_deadline && ec != asio::error::timed_out)
+      BOOST_TEST(ec == asio::error::operation_aborted);
+    else if (p == read_with_deadline)
+      BOOST_TEST(!comes_before(emission, read_with_deadline, o));
+    else
+      BOOST_TEST(ec == (times_out ? error_code(asio::error::timed_out) : error_code()));
+  });
+}
+
 // It has not ended when its deadline comes, and ends with that.
 BOOST_AUTO_TEST_CASE(none_and_a_cancellation_that_was_ignored_is_not_told)
 {
@@ -238,6 +282,33 @@ BOOST_AUTO_TEST_CASE(none_and_a_cancellation_that_was_ignored_is_not_told)
     c.context.restart();
     c.context.poll();
     BOOST_TEST(result.failed(asio::error::timed_out));
+  }
+}
+
+// As threads.md recommends: a strand for each connection.
+BOOST_AUTO_TEST_CASE(in_three_threads_with_a_strand_for_each)
+{
+  constexpr std::size_t sessions = support::under_sanitizer ? 100 : 200;
+  order o;
+  std::iota(o.begin(), o.end(), std::size_t{0});
+  for (const ended_by how : {ended_by::expiry, ended_by::cancel_all}) {
+    support::context_with_wheel c;
+    std::vector<std::unique_ptr<story>> all;
+    support::running_threads threads(c.context, 3);
+    for (std::size_t i = 0; i < sessions; ++i) {
+      std::next_permutation(o.begin(), o.end());
+      const auto strand = asio::make_strand(c.context);
+      const std::chrono::nanoseconds delay = how == ended_by::expiry ? 20ms : 1h;
+      auto& s = *all.emplace_back(std::make_unique<story>(c.wheel, strand, delay, i % parts));
+      asio::post(strand, [&s, o] { s.start(o); });
+    }
+    const auto all_ended = [&] {
+      if (how == ended_by::cancel_all) c.wheel.cancel_all();
+      return std::ranges::all_of(all, [](const auto& s) { return s->ended() == parts; });
+    };
+    BOOST_TEST(support::eventually(all_ended));
+    threads.finish();
+    BOOST_TEST(c.wheel.pending() == 0U);
   }
 }
 
