@@ -37,15 +37,24 @@ service_run::service_run(const service_settings& s)
   }
   for (auto& op : operations_) op = std::make_shared<limited_run>();
   for (auto& signal : signals_) signal.emplace();
-  tell("ticks of {}, {} slots, {} shards, at most {} pending{}", s.options.tick.count(),
+  tell("ticks of {}, {} slots, {} shards, at most {} pending{}{}", s.options.tick.count(),
        s.options.slots, s.options.shards, s.options.max_pending,
-       s.has_own_executor ? ", an executor of its own" : "");
+       s.has_own_executor ? ", an executor of its own" : "",
+       s.others_refuse ? ", others that refuse" : "");
 }
 
 asio::any_io_executor service_run::executor_of_wheel()
 {
   const asio::any_io_executor native = context_->get_executor();
   if (settings_.has_own_executor) return support::own_executor(native, takes_);
+  return native;
+}
+
+/// Of the foreign handlers.
+asio::any_io_executor service_run::executor_of_others()
+{
+  const asio::any_io_executor native = other_context_->get_executor();
+  if (settings_.others_refuse) return support::own_executor(native, others_take_);
   return native;
 }
 

@@ -49,6 +49,7 @@ struct service_settings {
     clock_goes_first = o.take(1) == 0;
     operations_outlive = static_cast<int>(o.take(2));
     has_own_executor = o.take(2) == 0;
+    others_refuse = o.take(2) == 0;
   }
 
   wheel_options options;
@@ -58,6 +59,7 @@ struct service_settings {
   bool clock_goes_first;
   int operations_outlive;  ///< how many of the two contexts
   bool has_own_executor;   ///< the context's is support::own_executor
+  bool others_refuse;      ///< the executor of the foreign handlers, now and then
 };
 
 class service_run {
@@ -248,6 +250,7 @@ private:
   }
 
   [[nodiscard]] asio::any_io_executor executor_of_wheel();
+  [[nodiscard]] asio::any_io_executor executor_of_others();
   [[nodiscard]] bool executor_has_memory();
   void start_time();
 
@@ -256,7 +259,11 @@ private:
     if (!executor_has_memory()) throw std::bad_alloc();
     return true;
   };
-  unsigned asked_for_memory_ = 0;
+  const std::function<bool()> others_take_ = [this] {
+    if (++asked_others_ % 3 == 0) throw thrown_by_script{};
+    return true;
+  };
+  unsigned asked_for_memory_ = 0, asked_others_ = 0;
   std::optional<asio::io_context> context_;
   std::optional<asio::io_context> other_context_;  ///< runs the foreign handlers
   wheel_timer_service& wheel_;

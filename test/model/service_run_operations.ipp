@@ -59,8 +59,8 @@ void service_run::start_operation(operands& o, script_view& rest)
     if (executor > 1) return run(handler);
     if (!op->foreign && settings_.has_own_executor)
       return run(asio::bind_executor(executor_of_wheel(), handler));
-    asio::io_context& context = op->foreign ? *other_context_ : *context_;
-    run(asio::bind_executor(context.get_executor(), handler));
+    if (op->foreign) return run(asio::bind_executor(executor_of_others(), handler));
+    run(asio::bind_executor(context_->get_executor(), handler));
   });
   if (op->deadline) waits_->has_started(*op->deadline, wheel_.now());
   const bool counts = op->deadline && op->deadline->how == fate::pending;

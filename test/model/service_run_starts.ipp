@@ -71,7 +71,7 @@ void service_run::start_one(const wait& what, Initiate initiate)
       initiate(asio::bind_cancellation_slot(slot, std::move(handler)));
     };
     if (w->foreign)
-      initiate_with(asio::bind_executor(other_context_->get_executor(), recorder{this, w}));
+      initiate_with(asio::bind_executor(executor_of_others(), recorder{this, w}));
     else
       initiate_with(recorder{this, w});
   });
