@@ -97,6 +97,7 @@ private:
   static constexpr bool is_guarded = std::is_same_v<Where, guard_filing>;
   using executor_type = asio::associated_executor_t<Handler, Fallback>;
   static constexpr bool runs_anywhere = std::is_same_v<executor_type, no_executor>;
+  static constexpr auto first_time = ~std::uint64_t{0};
 
   /// What is done behind the handler of an operation that has ended.
   struct epilogue {
@@ -124,27 +125,24 @@ private:
   /// drop it.
   ///
   /// If that is a strand, a handler there that has destroyed an I/O object may have run before it,
-  /// and the object's aborted operation may have yet to come to the strand. So the deadline goes from
-  /// the executor once through its context, behind what is queued, and back; and again if a handler
-  /// of the wheel has begun meanwhile, which may have been the one.
+  /// and the object's aborted operation may have yet to come to the strand. So the deadline goes
+  /// from the executor once through its context, behind what is queued, and back. It does so again
+  /// if a handler of the wheel has begun meanwhile, which may have been the one; and waits for a
+  /// tick now and then, as long as many begin.
   class posted_deadline {
   public:
-    static constexpr int most_rounds = 8;
-
     posted_deadline(limited_operation& op, const submission& attempt, time_point taken_up,
-                    int rounds = 0, std::uint64_t begun = 0) noexcept
+                    std::uint64_t begun) noexcept
       : op_(&op),
         attempt_(&attempt),
         taken_up_(taken_up),
-        begun_(begun),
-        rounds_(rounds)
+        begun_(begun)
     {}
     posted_deadline(posted_deadline&& other) noexcept
       : op_(std::exchange(other.op_, nullptr)),
         attempt_(other.attempt_),
         taken_up_(other.taken_up_),
-        begun_(other.begun_),
-        rounds_(other.rounds_)
+        begun_(other.begun_)
     {}
     posted_deadline& operator=(posted_deadline&&) = delete;
     ~posted_deadline()
@@ -154,20 +152,12 @@ private:
       op_->release_elsewhere();
     }
 
-    void operator()()
-    {
-      limited_operation& op = *std::exchange(op_, nullptr);
-      if (op.look() == firing::off) return op.release_here();
-      const std::uint64_t begun = op.core().handlers_begun();
-      if (rounds_ == 0 || (begun != begun_ && rounds_ < most_rounds))
-        return op.go_round(taken_up_, rounds_ + 1, begun);
-      op.fire_here(taken_up_, rounds_);
-    }
+    void operator()() { std::exchange(op_, nullptr)->arrive(taken_up_, begun_); }
 
     void go_on()
     {
       limited_operation& op = *std::exchange(op_, nullptr);
-      op.send(op.executor(), taken_up_, rounds_, begun_);
+      op.send(op.executor(), taken_up_, begun_);
     }
 
   private:
@@ -175,7 +165,6 @@ private:
     const submission* attempt_;
     time_point taken_up_;
     std::uint64_t begun_;  ///< handlers of the wheel, when it was at the executor last
-    int rounds_;
   };
 
   /// The same on its way through the context of the handler's executor.
@@ -264,11 +253,11 @@ private:
   }
 
   /// Sends the deadline to the handler's executor, with its hold.
-  void send(const executor_type& ex, time_point taken_up, int rounds = 0, std::uint64_t begun = 0)
+  void send(const executor_type& ex, time_point taken_up, std::uint64_t begun = first_time)
   {
     submission attempt(this);
     submit(attempt, [&] {
-      posted_deadline d(*this, attempt, taken_up, rounds, begun);
+      posted_deadline d(*this, attempt, taken_up, begun);
       if constexpr (never_blocks<executor_type>)
         asio::post(ex, std::move(d));
       else
@@ -276,13 +265,24 @@ private:
     });
   }
 
+  /// On the handler's executor.
+  void arrive(time_point taken_up, std::uint64_t begun)
+  {
+    constexpr int most_rounds = 256, rounds_in_a_tick = 8;
+    if (look() == firing::off) return release_here();
+    const std::uint64_t now_begun = core().handlers_begun();
+    if (now_begun == begun || rounds_ == most_rounds) return fire_here(taken_up);
+    ++rounds_;
+    if (rounds_ % rounds_in_a_tick != 0 || !keep_refused()) go_round(taken_up, now_begun);
+  }
+
   /// Sends it once through the context of that executor.
-  void go_round(time_point taken_up, int rounds, std::uint64_t begun)
+  void go_round(time_point taken_up, std::uint64_t begun)
   {
     submission attempt(this);
     const executor_type ex = executor();
     submit(attempt, [&] {
-      round r{posted_deadline(*this, attempt, taken_up, rounds, begun)};
+      round r{posted_deadline(*this, attempt, taken_up, begun)};
       if constexpr (std::is_constructible_v<asio::any_io_executor, const executor_type&>) {
         if (!is_of_context(ex, core().context))
           return asio::post(innermost_executor(ex), std::move(r));
@@ -306,18 +306,19 @@ private:
     release_elsewhere();
   }
 
-  /// The deadline has arrived: cancels the operation if it still goes on, on the handler's executor.
-  void fire_here(time_point taken_up, int rounds)
+  /// The deadline has arrived: cancels the operation if it still goes on, on the handler's
+  /// executor.
+  void fire_here(time_point taken_up)
   {
     switch (begin(taken_up)) {
       case firing::now: return emit(type());
-      case firing::later: return go_round(taken_up, rounds, core().handlers_begun());
+      case firing::later: return go_round(taken_up, core().handlers_begun());
       case firing::off: return release_here();
     }
   }
 
-  /// Cancels the operation, and gives up a hold. An operation that completes meanwhile does so behind
-  /// what is queued, as if nothing had held it.
+  /// Cancels the operation, and gives up a hold. An operation that completes meanwhile does so
+  /// behind what is queued, as if nothing had held it.
   void emit(asio::cancellation_type_t type)
   {
     try {
@@ -420,6 +421,7 @@ private:
 
   Handler handler_;
   [[no_unique_address]] Fallback fallback_;
+  int rounds_ = 0;  ///< of the deadline, so far
   union {
     left_behind left_;  ///< once the operation has completed while there was a holder
   };
