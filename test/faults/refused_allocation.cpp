@@ -149,19 +149,17 @@ bool run_with_limited_heap(std::size_t calls, std::size_t refusals)
   s.make();
   for (int i = 0; i < 70; ++i) s.start(counted<>(s));
   s.start(asio::bind_cancellation_slot(signal.slot(), counted<>(s)));
-  std::size_t thrown;
   bool refused;
   {
     const heap_limit limit(calls, refusals);
-    thrown = bad_allocs(3, [&] { s.context.run_for(support::patience); });
+    // As long as there is none, each pass tries again.
+    const auto time = refusals == 1 ? std::chrono::nanoseconds(support::patience) : 20ms;
+    bad_allocs(3, [&] { s.context.run_for(time); });
     refused = limit.was_reached();
   }
   // It needs no other start to go on.
   support::run_to_end(s.context);
-  if (std::is_same_v<Operation, wait_with_a_heap_executor>)
-    BOOST_TEST(s.called + thrown >= s.started);
-  else
-    BOOST_TEST(s.called == s.started);
+  BOOST_TEST(s.called == s.started);
   BOOST_TEST(s.living() == 0U);
   BOOST_TEST(s.wheel.pending() == 0U);
   return refused;
@@ -199,7 +197,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(by_the_handlers_allocator_starts_nothing, Operatio
 }
 
 // A handler needs memory again only on the way to an executor of its own.
-BOOST_AUTO_TEST_CASE(by_the_handlers_allocator_on_its_way_loses_that_handler_alone)
+BOOST_AUTO_TEST_CASE(by_the_handlers_allocator_on_its_way_makes_that_handler_late)
 {
   scene<wait_with_an_executor> s;
   s.make();
@@ -207,9 +205,8 @@ BOOST_AUTO_TEST_CASE(by_the_handlers_allocator_on_its_way_loses_that_handler_alo
   for (int i = 0; i < 3; ++i)
     s.start(asio::bind_allocator(support::booking_allocator<void>(books), counted<>(s)));
   books.refused = books.taken + 1;  // the second one's
-  BOOST_CHECK_THROW(s.context.run(), std::bad_alloc);
   support::run_to_end(s.context);
-  BOOST_TEST(s.called == 2U);
+  BOOST_TEST(s.called == 3U);
   BOOST_TEST(s.living() == 0U);
   BOOST_TEST(books.outstanding == 0U);
 }
@@ -228,11 +225,11 @@ BOOST_AUTO_TEST_CASE(by_its_executor_to_a_deadline_makes_it_late)
   s.start(asio::bind_executor(support::own_executor(s.context.get_executor(), ask), counted<>(s)));
   s.context.poll();
   has_memory = false;
-  BOOST_CHECK_THROW(time.advance(a_while * 2), std::bad_alloc);
+  time.advance(a_while * 2);
   has_memory = true;
   BOOST_TEST(s.wheel.pending() == 1U);
   BOOST_TEST(s.called == 0U);
-  support::run_to_end(s.context);
+  time.advance(2 * s.wheel.options().tick);  // the next pass asks again
   BOOST_TEST(s.called == 1U);
   BOOST_TEST(s.wheel.pending() == 0U);
   BOOST_TEST(s.living() == 0U);

@@ -54,10 +54,11 @@ public:
   std::shared_ptr<wait> deadline;  ///< null: none is filed
   error_code verdict;              ///< reported in place of operation_aborted
   stage at = stage::over;
-  bool posted = false;  ///< its result is on its way through an executor
-  int asked = 0;        ///< how often it was cancelled
-  error_code result;    ///< what the handler should see
-  int value = 0;        ///< what the handler should see
+  bool posted = false;   ///< its result is on its way through an executor
+  bool may_lag = false;  ///< it ended while its deadline may have been on its way to its executor
+  int asked = 0;         ///< how often it was cancelled
+  error_code result;     ///< what the handler should see
+  int value = 0;         ///< what the handler should see
 
 private:
   struct any_handler {

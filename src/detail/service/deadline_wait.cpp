@@ -25,8 +25,8 @@ deadline_filing::deadline_filing(wheel_core& c, time_point deadline) noexcept
     when(c.clock.tick_for(deadline))
 {}
 
-/// Gives up the hold on an operation that has ended. Whether the state is now the caller's. Requires
-/// the lock.
+/// Gives up the hold on an operation that has ended. Whether the state is now the caller's.
+/// Requires the lock.
 bool deadline_wait::end_first() noexcept
 {
   if (--holders_ != 0) return false;
@@ -99,8 +99,8 @@ deadline_wait::departure deadline_wait::leave(operation_end how) noexcept
   return {is_last, to_tell_of};
 }
 
-/// leave() of one that is not in the wheel, or has a holder. Requires the lock. Whether the state is
-/// the caller's.
+/// leave() of one that is not in the wheel, or has a holder. Requires the lock. Whether the state
+/// is the caller's.
 bool deadline_wait::leave_unfiled(operation_end how) noexcept
 {
   home& h = *home_;

@@ -7,6 +7,7 @@
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <functional>
+#include <new>
 #include <utility>
 
 #include "support/own_executor.hpp"
@@ -57,7 +58,7 @@ struct driver_alone : driven {
   std::function<bool()> has_memory = [this] {
     if (!meanwhile) return true;
     std::exchange(meanwhile, nullptr)();
-    return false;
+    throw std::bad_alloc();
   };
   wheel_clock clock{asio_wheel::clock_source::precise, 1ms};
   int passes = 0;

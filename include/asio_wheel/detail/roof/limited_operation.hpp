@@ -255,8 +255,7 @@ private:
   /// Sends the deadline to the handler's executor, with its hold.
   void send(const executor_type& ex, time_point taken_up, std::uint64_t begun = first_time)
   {
-    submission attempt(this);
-    submit(attempt, [&] {
+    pass_on([&](const submission& attempt) {
       posted_deadline d(*this, attempt, taken_up, begun);
       if constexpr (never_blocks<executor_type>)
         asio::post(ex, std::move(d));
@@ -279,9 +278,8 @@ private:
   /// Sends it once through the context of that executor.
   void go_round(time_point taken_up, std::uint64_t begun)
   {
-    submission attempt(this);
     const executor_type ex = executor();
-    submit(attempt, [&] {
+    pass_on([&](const submission& attempt) {
       round r{posted_deadline(*this, attempt, taken_up, begun)};
       if constexpr (std::is_constructible_v<asio::any_io_executor, const executor_type&>) {
         if (!is_of_context(ex, core().context))
@@ -291,17 +289,17 @@ private:
     });
   }
 
-  /// Calls `post`. What the executor refuses is left to the next pass.
+  /// Passes the deadline on. What the executor refuses is left to the next pass.
   template <class Post>
-  void submit(const submission& attempt, Post post)
+  void pass_on(Post post)
   {
-    try {
-      post();
-    } catch (...) {
-      if (!attempt.was_given_back()) throw;
-      if (keep_refused()) return;
+    switch (submit(this, post)) {
+      case submission_result::taken: return;
+      case submission_result::refused:
+        if (keep_refused()) return;
+        break;
+      case submission_result::dropped: break;
     }
-    if (!attempt.was_given_back()) return;
     drop();
     release_elsewhere();
   }
@@ -374,19 +372,23 @@ private:
   [[gnu::noinline, gnu::cold]] void finish_elsewhere()
   {
     if (end() != operation_end::completed) return destroy();
-    submission attempt(this);
-    try {
+    const auto post = [&](const submission& attempt) {
       posted_result r(*this, attempt);
-      if constexpr (!runs_anywhere)
+      if constexpr (!runs_anywhere) {
         post_to(executor(), core(), std::move(r));
-      else if (!core().post(r))
+      } else if (!core().post(r)) {
         // Nobody is left who could lend an executor. The operation has completed in this thread.
-        return r();
-    } catch (...) {
-      if (!attempt.was_given_back()) throw;
-      if (keep_finished()) return;
+        r();
+      }
+    };
+    switch (submit(this, post)) {
+      case submission_result::taken: return;
+      case submission_result::refused:
+        if (keep_finished()) return;
+        break;
+      case submission_result::dropped: break;
     }
-    if (attempt.was_given_back()) discard();
+    discard();
   }
 
   void deliver()

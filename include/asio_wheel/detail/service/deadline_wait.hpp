@@ -183,8 +183,8 @@ protected:
   /// Decides on one that has arrived. `later` says that for once, and after an emission.
   [[nodiscard]] firing begin(time_point taken_up) noexcept;
 
-  /// Leaves a deadline that was taken up to the next function that lets deadlines fire, and gives up
-  /// its hold. Whether the operation has ended meanwhile, and the state is now the caller's.
+  /// Leaves a deadline that was taken up to the next function that lets deadlines fire, and gives
+  /// up its hold. Whether the operation has ended meanwhile, and the state is now the caller's.
   [[nodiscard]] bool requeue() noexcept;
 
   /// An executor has refused the deadline: the next pass tries again, and its hold is given up.

@@ -26,8 +26,9 @@ namespace asio_wheel::detail {
 /// or is posted to the strand if there is no wait. One for a pass `at_once` is always posted: to
 /// set the timer for a time that has passed, and then back, would take system calls.
 ///
-/// In a context that does not complete its timers itself, Asio does so in a thread of its own. There
-/// the timer only asks for a turn. If the executor refuses that, the timer is set to ask again.
+/// In a context that does not complete its timers itself, Asio does so in a thread of its own.
+/// There the timer only asks for a turn. If the executor refuses that, the timer is set to ask
+/// again.
 ///
 /// While the clock is stopped, the timer waits for the end of time, unless something is due at
 /// once: whoever moves the clock takes care of the rest.

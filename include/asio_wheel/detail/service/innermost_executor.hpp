@@ -68,7 +68,8 @@ template <class Inner>
 
 /// Whether it is an executor of that context.
 template <class Executor>
-[[nodiscard]] bool is_of_context(const Executor& ex, const asio::execution_context& context) noexcept
+[[nodiscard]] bool is_of_context(const Executor& ex,
+                                 const asio::execution_context& context) noexcept
 {
   if constexpr (asio::can_query_v<const Executor&, asio::execution::context_t>)
     return &asio::query(ex, asio::execution::context) == &context;

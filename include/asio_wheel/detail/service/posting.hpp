@@ -156,8 +156,10 @@ struct inner_resources {
   task_memory& memory;
   strand_run run;
 
-  /// Posts `run`, for an executor of somebody else's. False if that has refused it.
-  [[nodiscard]] bool post_run() noexcept
+  /// Posts `run`, for an executor of somebody else's. False if that has refused it twice.
+  [[nodiscard]] bool post_run() noexcept { return try_post_run() || try_post_run(); }
+
+  [[nodiscard]] bool try_post_run() noexcept
   {
     try {
       native.post([this] {
@@ -267,8 +269,8 @@ public:
   {
     const std::shared_lock inside(gate_, std::try_to_lock);
     if (!inside) return true;
-    // Twice: an executor that refuses every other function might refuse this one for ever, if passes
-    // take turns with it.
+    // Twice: an executor that refuses every other function might refuse this one for ever, if
+    // passes take turns with it.
     return try_post(native, f) || try_post(native, f);
   }
 

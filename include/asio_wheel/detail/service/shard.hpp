@@ -363,8 +363,8 @@ private:
   std::uint64_t destroyed_ = 0;  ///< while pending
   std::uint64_t met_ = 0;        ///< deadlines whose operation ended before them
   std::uint64_t expired_ = 0;
-  wait_list deadlines_;  ///< of operations: ended, or due and requeued
-  wait_list firing_;     ///< those that were gathered
+  wait_list deadlines_;          ///< of operations: ended, or due and requeued
+  wait_list firing_;             ///< those that were gathered
   wait_list refused_;            ///< by their executors, of pop_ended()
   wait_list refused_deadlines_;  ///< the same of pop_deadline()
   const wheel_clock& clock_;

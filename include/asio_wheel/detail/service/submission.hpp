@@ -33,4 +33,29 @@ private:
   bool given_back_ = false;
 };
 
+/// What has become of a function.
+enum class submission_result {
+  taken,    ///< by the executor
+  refused,  ///< by an exception: it is the caller's again
+  dropped,  ///< the same, without one
+};
+
+/// Calls `pass_on(attempt)`, which passes a function for `what` to an executor. Twice if it is
+/// refused: an executor that refuses every other function might refuse this one for ever, if other
+/// functions take turns with it. Throws what the executor throws once it has taken the function.
+template <class PassOn>
+[[nodiscard]] submission_result submit(const void* what, PassOn pass_on)
+{
+  for (int i = 0; i < 2; ++i) {
+    const submission attempt(what);
+    try {
+      pass_on(attempt);
+      return attempt.was_given_back() ? submission_result::dropped : submission_result::taken;
+    } catch (...) {
+      if (!attempt.was_given_back()) throw;
+    }
+  }
+  return submission_result::refused;
+}
+
 }  // namespace asio_wheel::detail

@@ -197,15 +197,17 @@ private:
   void send(home& at, time_point taken_up)
   {
     const intrusive_ptr<wheel_core> c(&at.core);
-    submission attempt(this);
-    try {
+    const auto dispatch = [&](const submission& attempt) {
       const Executor ex = work_.get_executor();
       asio::dispatch(ex, posted_wait(*this, at, taken_up, attempt));
-    } catch (...) {
-      if (!attempt.was_given_back()) throw;
-      if (c->keep_refused(*this, at)) return;
+    };
+    switch (submit(this, dispatch)) {
+      case submission_result::taken: return;
+      case submission_result::refused:
+        if (c->keep_refused(*this, at)) return;
+        break;
+      case submission_result::dropped: break;
     }
-    if (!attempt.was_given_back()) return;
     c->drop(*this, at);
     destroy();
   }

@@ -24,8 +24,8 @@ namespace asio_wheel::detail {
 //            `rejected`, and its handler is told so.
 //   expire   the wheel has come to the wait's tick. Nothing is decided by that. The wait stays
 //            where others can reach it: in the wheel's queue of due entries, and, if its handler
-//            has an executor of its own, on the way there. What that executor refuses stays due, and
-//            is sent again by the next pass.
+//            has an executor of its own, on the way there. What that executor refuses stays due,
+//            and is sent again by the next pass.
 //   cancel   wins until the handler begins, wherever the wait is: it leaves the wheel for the list
 //            of the ended, or, on its way to an executor, takes note of what to say there.
 //   begin    decides how the wait ends, on the handler's executor, right before the call.
