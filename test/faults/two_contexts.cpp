@@ -82,10 +82,12 @@ BOOST_AUTO_TEST_CASE(the_operation_that_is_dropped_is_destroyed_at_once)
   in_all_places([](scene& s, place p) {
     s.start(p);
     s.operation.drop();
-    BOOST_TEST(s.books.outstanding == 0U);
+    // A deadline on its way has the state until it arrives.
+    BOOST_TEST(s.books.outstanding == (is_under_way(p) ? 1U : 0U));
     s.poll();
     s.run_b();
     s.poll();
+    BOOST_TEST(s.books.outstanding == 0U);
     BOOST_TEST(s.result.pending());
     BOOST_TEST(s.fired() == (has_arrived(p) ? 1U : 0U));
   });
@@ -122,9 +124,10 @@ BOOST_AUTO_TEST_CASE(a_may_go_first_with_its_operation)
     asio::use_service<at_shutdown>(*s.a).act = [&] { s.operation.drop(); };
     s.start(p);
     s.a.reset();
-    BOOST_TEST(s.books.outstanding == 0U);
+    if (!is_under_way(p)) BOOST_TEST(s.books.outstanding == 0U);
     s.run_b();
     s.poll();
+    BOOST_TEST(s.books.outstanding == 0U);
     s.b.reset();
     BOOST_TEST(s.result.pending());
     BOOST_TEST(s.fired() == (has_arrived(p) ? 1U : 0U));
@@ -216,11 +219,7 @@ BOOST_AUTO_TEST_CASE(b_may_go_first_and_what_has_fired_is_reported)
     s.operation.complete(operation_aborted);
     s.poll();
     BOOST_TEST(s.result.calls == 1);
-    // A deadline on its way arrives before the abort.
-    const place then = p == place::on_its_way     ? place::fired
-                       : p == place::refusal_sent ? place::refusal_told
-                                                  : p;
-    BOOST_TEST(s.result.error == report_of_abort(then));
+    BOOST_TEST(s.result.error == report_of_abort(p));
     BOOST_TEST(s.books.outstanding == 0U);
   });
 }
@@ -245,8 +244,8 @@ BOOST_AUTO_TEST_CASE(b_may_go_first_and_then_the_operation_dropped)
     s.start(p);
     s.b.reset();
     s.operation.drop();
-    BOOST_TEST(s.books.outstanding == 0U);
     s.poll();
+    BOOST_TEST(s.books.outstanding == 0U);
     BOOST_TEST(s.result.pending());
   });
 }
@@ -277,6 +276,7 @@ BOOST_AUTO_TEST_CASE(b_may_go_first_and_then_a_with_its_operation)
     s.start(p);
     s.b.reset();
     s.a.reset();
+    s.poll();
     BOOST_TEST(s.result.pending());
     BOOST_TEST(s.books.outstanding == 0U);
   });

@@ -158,7 +158,8 @@ void service_run::set_ended(limited_run& op, error_code own)
 {
   const auto& w = op.deadline;
   op.may_lag = op.foreign && w && !w->completed &&
-               (over_ || w->was_due || w->how != fate::pending || w->tick <= waits_->line().floor(wheel_.now()));
+               (over_ || w->was_due || w->how != fate::pending ||
+                w->tick <= waits_->line().floor(wheel_.now()));
   op.result = own == asio::error::operation_aborted && op.verdict ? op.verdict : own;
   op.at = stage::ended;
   if (op.deadline && !op.deadline->completed) waits_->met_by(*op.deadline);

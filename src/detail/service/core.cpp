@@ -695,20 +695,13 @@ wheel_stats wheel_core::stats() const noexcept
   return stats;
 }
 
-/// Takes some of the waits of a closed shard, to be destroyed. Returns true if there may be more. A
-/// deadline is left to its operation, which may need the core again.
-bool wheel_core::close_some(home& h, wait_list& all) noexcept
+/// A deadline is left to its operation, which may need the core again.
+void wheel_core::destroy_later(wait_op& op, wait_list& all) noexcept
 {
-  const std::lock_guard lock(h);
-  for (int i = 0; i < shard::step; ++i) {
-    wait_op* const op = h.pop_remaining();
-    if (!op) return false;
-    if (op->shared_ && !shard::is_finished(*op))
-      keep_for(*op);
-    else
-      all.push_back(*op);
-  }
-  return true;
+  if (op.shared_ && !shard::is_finished(op))
+    keep_for(op);
+  else
+    all.push_back(op);
 }
 
 void wheel_core::close() noexcept
@@ -716,11 +709,9 @@ void wheel_core::close() noexcept
   shards.close();
   wait_list all;
   for (home* h = shards.latest(); h; h = h->older) {
-    {
-      const std::lock_guard lock(*h);
-      h->close();
-    }
-    while (close_some(*h, all)) continue;
+    const std::lock_guard lock(*h);
+    h->close();
+    while (wait_op* const op = h->pop_remaining()) destroy_later(*op, all);
   }
   for (home* h = shards.latest(); h; h = h->older) h->ended_delivery_.close();
   due_delivery_.close();

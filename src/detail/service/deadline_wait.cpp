@@ -154,7 +154,7 @@ bool deadline_wait::release() noexcept
 deadline_wait::firing deadline_wait::look() noexcept
 {
   const std::lock_guard lock(*home_);
-  return has_ended() ? firing::off : firing::later;
+  return is_over() ? firing::off : firing::later;
 }
 
 deadline_wait::firing deadline_wait::begin(time_point taken_up) noexcept
@@ -163,7 +163,7 @@ deadline_wait::firing deadline_wait::begin(time_point taken_up) noexcept
   intrusive_ptr<wheel_core> to_wake;
   {
     const std::lock_guard lock(*home_);
-    if (has_ended()) return firing::off;
+    if (is_over()) return firing::off;
     if (cancelled_outside_) {
       cancelled_outside_ = false;
       return firing::later;
@@ -189,6 +189,7 @@ bool deadline_wait::requeue() noexcept
   section s(*home_);
   if (has_ended()) return end_first();
   --holders_;
+  if (is_over()) return false;
   if (!home_->is_closed())
     s.unfinished().requeue_deadline(*this);
   else if (home_->drop(*this))
@@ -201,7 +202,7 @@ bool deadline_wait::keep_refused() noexcept
   wheel_core& c = core();
   {
     const std::lock_guard lock(*home_);
-    if (has_ended() || home_->is_closed()) return false;
+    if (is_over() || home_->is_closed()) return false;
     --holders_;
     home_->keep_refused(*this);
   }

@@ -230,7 +230,7 @@ private:
   void resume() noexcept;
   [[nodiscard]] bool is_retry_due(tick now) noexcept;
   void retry_refused() noexcept;
-  [[nodiscard]] bool close_some(home& h, wait_list& all) noexcept;
+  void destroy_later(wait_op& op, wait_list& all) noexcept;
 
   // What a wake-up touches stands together, as far as locks allow, and what is large behind it: a
   // lone timer finds the caches cold (bench/LOG.md).

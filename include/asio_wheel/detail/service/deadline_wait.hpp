@@ -211,6 +211,9 @@ protected:
 
 private:
   [[nodiscard]] bool has_ended() const noexcept { return end_ != operation_end::none; }
+
+  /// Whether the deadline is over: its operation has ended, or is about to say so.
+  [[nodiscard]] bool is_over() const noexcept { return has_ended() || !shard::is_reachable(*this); }
   [[nodiscard]] bool end_first() noexcept;
   [[nodiscard, gnu::cold]] bool start_first() noexcept;
   [[nodiscard, gnu::noinline, gnu::cold]] bool leave_unfiled(operation_end how) noexcept;
