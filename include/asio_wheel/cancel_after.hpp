@@ -26,9 +26,9 @@ namespace asio_wheel {
 /// A handler of the wheel may destroy the I/O object of an operation whose deadline comes next: the
 /// object's own aborted operation completes before the deadline would reach it. That does not hold
 /// for a function that the program has posted itself. If such a function, or another thread,
-/// destroys the object between the deadline and its cancellation, the cancellation reaches an object
-/// that is gone, as that of a hand-made steady_timer would. There, emit a cancellation and let the
-/// operation complete before its object goes.
+/// destroys the object between the deadline and its cancellation, the cancellation reaches an
+/// object that is gone, as that of a hand-made steady_timer would. There, emit a cancellation and
+/// let the operation complete before its object goes.
 ///
 /// @param wheel  keeps the deadline; by default the wheel of the operation's executor, made if
 ///               there is none (see use_wheel). It must not be destroyed while another thread

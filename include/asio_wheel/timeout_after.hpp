@@ -18,9 +18,9 @@ namespace asio_wheel {
 /// Only operation_aborted is changed to timed_out, and only if this deadline came while the
 /// operation was going on. A success, another error, and an abort before the deadline stay what
 /// they are. So does a cancellation by the handler's slot that comes first, even in the same tick,
-/// if the operation listens to it. Once the deadline has come, every abort is reported as timed_out,
-/// even if the operation ignored the deadline's cancellation and was aborted later for another
-/// cause. All else is as with cancel_after.
+/// if the operation listens to it. Once the deadline has come, every abort is reported as
+/// timed_out, even if the operation ignored the deadline's cancellation and was aborted later for
+/// another cause. All else is as with cancel_after.
 ///
 /// Of an operation that completes with an exception_ptr, as co_spawn does, it is a
 /// system_error with operation_aborted that becomes one with timed_out, and so does

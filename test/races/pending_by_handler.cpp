@@ -1,5 +1,5 @@
-// Race: one thread asks who waits while others start, expire and cancel. What stays is counted, once
-// for each slot that it is in meanwhile.
+// Race: one thread asks who waits while others start, expire and cancel. What stays is counted,
+// once for each slot that it is in meanwhile.
 #include <atomic>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/strand.hpp>
@@ -45,7 +45,8 @@ int main()
       while (on) {
         if (t <= 1) {
           for (const auto& row : c.wheel.pending_by_handler().rows) {
-            if (row.handler.find("stays") != std::string::npos && (row.count < staying || row.count > 2 * staying))
+            if (row.handler.find("stays") != std::string::npos &&
+                (row.count < staying || row.count > 2 * staying))
               ++contradictions;
             if (row.count == 0 || row.earliest > row.latest) ++contradictions;
           }
