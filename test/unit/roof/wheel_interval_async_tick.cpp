@@ -10,7 +10,7 @@
 #include <boost/asio/use_future.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
-#include <optional>
+#include <memory>
 #include <utility>
 
 #include "support/run.hpp"
@@ -71,7 +71,7 @@ BOOST_AUTO_TEST_CASE(ends_by_a_signal_before_and_after_the_wait_that_follows_a_r
 BOOST_AUTO_TEST_CASE(aborts_when_it_is_begun_after_its_interval)
 {
   context_with_wheel c;
-  std::optional<wheel_interval> interval(far_away(c));
+  auto interval = std::make_unique<wheel_interval>(far_away(c));
   auto begin = interval->async_tick(asio::deferred);
   interval.reset();
   tick_outcome tick;
