@@ -71,12 +71,13 @@ void driver::wake_earlier(tick when) noexcept
 
 /// Makes sure that the strand sets the timer after this, and makes a pass before that if it has
 /// been asked to. Requires that the gate is open.
-void driver::request(bool pass) noexcept
+void driver::request(bool pass, tick rung) noexcept
 {
   bool again = false;
   {
     const std::lock_guard lock(timer_mutex_);
     pass_requested_ |= pass;
+    if (rung != disarmed && armed_ == rung) armed_ = disarmed;
     if (requested_.exchange(true)) return;
     again = std::exchange(turn_refused_, false);
     wake_ = at_once;  // the turn will see what is there by then: nobody else need ask for one
@@ -123,13 +124,13 @@ void driver::ring(const error_code& ec, tick when) noexcept
   asio::any_io_executor work;  // goes when the turn is posted
   {
     const std::lock_guard lock(timer_mutex_);
-    if (armed_ == when) armed_ = disarmed;
     again = std::exchange(turn_refused_, false);
+    if (again && armed_ == when) armed_ = disarmed;
     std::swap(retry_work_, work);
   }
   if (!again) {
     wakeups_.fetch_add(1, std::memory_order_relaxed);
-    request(true);
+    request(true, when);
   } else if (!inner_.post_run()) {
     retry_turn();
   }
@@ -157,7 +158,7 @@ void driver::turn(const error_code& ec, tick when)
       client_.pass();
       if (!set_timer()) insist();
     }
-    if (!inner_.native.counts_timers) hold_work(armed_ != disarmed);
+    if (!inner_.native.counts_timers) hold_work(is_awaited());
   } catch (...) {
     // The exception leaves by run(). Called again, that is to find work to do.
     insist();
@@ -187,6 +188,13 @@ bool driver::set_timer()
     wake_ = present + 1;
   }
   return true;
+}
+
+/// Whether a turn will come, by the timer or by a request.
+bool driver::is_awaited() noexcept
+{
+  const std::lock_guard lock(timer_mutex_);
+  return armed_ != disarmed || requested_;
 }
 
 /// Keeps the context running while the timer waits. Such a context cannot say what it runs, so that

@@ -71,10 +71,11 @@ private:
   static constexpr tick disarmed = no_tick;
 
   [[gnu::noinline]] void wake_earlier(tick when) noexcept;
-  [[gnu::noinline]] void request(bool pass = false) noexcept;
+  [[gnu::noinline]] void request(bool pass = false, tick rung = disarmed) noexcept;
   void turn(const error_code& ec, tick when);
   void ring(const error_code& ec, tick when) noexcept;
   [[nodiscard]] bool set_timer();
+  [[nodiscard]] bool is_awaited() noexcept;
   [[gnu::noinline, gnu::cold]] void hold_work(bool waits) noexcept;
   void arm(tick when);
   void start_timer(tick when);
