@@ -15,8 +15,8 @@ void fail_without_context()
 asio::any_io_executor innermost_executor(const asio::any_io_executor& ex)
 {
   using asio::strand;
-  const asio::any_io_executor e = asio::prefer(ex, asio::execution::outstanding_work.untracked,
-                                               asio::execution::blocking.possibly);
+  asio::any_io_executor e = asio::prefer(ex, asio::execution::outstanding_work.untracked,
+                                         asio::execution::blocking.possibly);
   if (const auto* s = e.target<strand<asio::any_io_executor>>()) return innermost_executor(*s);
   if (const auto* s = e.target<strand<asio::io_context::executor_type>>())
     return innermost_executor(*s);
