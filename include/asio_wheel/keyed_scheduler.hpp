@@ -37,7 +37,7 @@ inline constexpr std::size_t forever = detail::unlimited_times;
 /// does so out of the context's `run()`; the other tasks, and the further runs of the same, go on.
 ///
 /// Its destructor cancels all tasks, and may be called by one of them. It may outlive its context,
-/// but must not be given more tasks then.
+/// which takes the tasks with it; it must not be given more tasks then.
 ///
 /// Thread safety: a distinct object is safe, and so is a shared one, other than for construction
 /// and destruction: several threads may call `Hash` at once. The scheduler holds its lock while it
@@ -75,8 +75,9 @@ public:
   ///               after it was cancelled.
   /// Errors: if the wheel has too many waits or ends them all, the task is gone; for the former,
   ///   system_error leaves by `run()`. So does std::bad_alloc, with the task, if there is no memory
-  ///   for a later run's wait. wheel.cancel_all() also ends a task that is running: it counts the
-  ///   task, which does not run again.
+  ///   for a later run's wait. If the scheduler's executor drops the function that a run comes in,
+  ///   the task is gone. wheel.cancel_all() also ends a task that is running: it counts the task,
+  ///   which does not run again.
   /// Exceptions: std::bad_alloc, and what the key and `f` throw; nothing is scheduled then.
   template <detail::task_function F>
   bool run_after(Key key, detail::any_delay delay, F f)
@@ -174,11 +175,24 @@ private:
     [[no_unique_address]] F function;
   };
 
-  /// The handler of a task's wait.
-  struct turn_handler {
-    void operator()(error_code ec) const { turn(owner, ec); }
+  /// The handler of a task's wait. One that is destroyed uncalled ends the task: there was no
+  /// memory for the wait, an executor has dropped it, or the context goes.
+  class turn_handler {
+  public:
+    explicit turn_handler(const task_ptr& t) noexcept : task_(t) {}
+    turn_handler(turn_handler&&) noexcept = default;
+    turn_handler& operator=(turn_handler&&) = delete;
+    ~turn_handler()
+    {
+      if (!task_) return;
+      task_->cancel();
+      task_->map->remove(task_);
+    }
 
-    task_ptr owner;
+    void operator()(error_code ec) { turn(std::exchange(task_, nullptr), ec); }
+
+  private:
+    task_ptr task_;
   };
 
   /// The live tasks, and for a moment some that are over. They are made before the lock is taken,
@@ -317,14 +331,7 @@ private:
   {
     using initiation =
       detail::initiate_wait<detail::lazy_wait_op, detail::scheduled_task, executor_type>;
-    try {
-      initiation{t.get(), &t->map->executor()}(turn_handler{t});
-    } catch (...) {
-      t->cancel();
-      t->map->remove(t);
-      throw;
-    }
-    if (t->is_over()) t->map->remove(t);
+    initiation{t.get(), &t->map->executor()}(turn_handler(t));
   }
 
   /// Runs the task, whose wait has ended, and starts the wait for its next run.

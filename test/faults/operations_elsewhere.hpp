@@ -89,7 +89,6 @@ template <class Object>
 struct waits_of {
   static constexpr bool is_wait = true;     ///< its cancels are counted
   static constexpr bool calls_each = true;  ///< unless an executor drops it
-  static constexpr bool ends_if_dropped = true;
 
   template <class... Args>
   explicit waits_of(account& a, Args&&... args) : books(a),
@@ -169,7 +168,6 @@ struct beat_elsewhere : waits_of<asio_wheel::heartbeat> {
 struct task_elsewhere {
   static constexpr bool is_wait = false;
   static constexpr bool calls_each = false;
-  static constexpr bool ends_if_dropped = false;  ///< but keeps its key
 
   task_elsewhere(account& a, const surroundings& s) : books(a), scheduler(s.place) {}
 
@@ -194,7 +192,6 @@ struct task_elsewhere {
 struct wait_of_the_service {
   static constexpr bool is_wait = true;
   static constexpr bool calls_each = true;
-  static constexpr bool ends_if_dropped = true;
 
   wait_of_the_service(account& a, const surroundings& s) : books(a), wheel(s.place.wheel) {}
 
@@ -293,7 +290,6 @@ private:
 struct operations_there {
   static constexpr bool is_wait = false;
   static constexpr bool calls_each = true;
-  static constexpr bool ends_if_dropped = true;
 
   operations_there(account& a, const surroundings& s) : books(a), around(s) {}
 
@@ -399,7 +395,6 @@ struct guarded_elsewhere : operations_there {
 struct stream_elsewhere {
   static constexpr bool is_wait = false;
   static constexpr bool calls_each = false;
-  static constexpr bool ends_if_dropped = true;
   using stream = asio_wheel::timed_stream<support::pair_socket>;
 
   stream_elsewhere(account& a, const surroundings& s)

@@ -509,9 +509,9 @@ BOOST_AUTO_TEST_CASE(goes_with_its_context)
     scheduler->run_after("a", 1ms, [alive] { BOOST_TEST(false); });
     scheduler->run_every("b", 1ms, [alive] { BOOST_TEST(false); });
   }
-  BOOST_TEST(scheduler->cancel("a"));
-  scheduler.reset();
   BOOST_TEST(alive.use_count() == 1);
+  BOOST_TEST(scheduler->size() == 0U);
+  BOOST_TEST(!scheduler->cancel("a"));
 }
 
 BOOST_AUTO_TEST_CASE(never_runs_twice_at_a_time)

@@ -192,6 +192,24 @@ BOOST_AUTO_TEST_CASE(may_be_asked_for_by_the_executor_that_gets_its_function)
   BOOST_TEST(runs == 5);
 }
 
+BOOST_AUTO_TEST_CASE(is_free_when_the_executor_drops_a_turn_of_its_task)
+{
+  std::function<bool()> takes = [] { return true; };
+  keyed_scheduler<int> dropped({c.wheel, support::own_executor(c.context.get_executor(), takes)});
+  dropped.run_every(1, 1s, run);
+  c.time.advance(2s);
+  BOOST_TEST(dropped.contains(1));
+  takes = [] { return false; };
+  c.time.advance(1s);
+  BOOST_TEST(!dropped.contains(1));
+  BOOST_TEST(dropped.size() == 0U);
+  BOOST_TEST(c.wheel.pending() == 0U);
+  takes = [] { return true; };
+  BOOST_TEST(dropped.run_after(1, 1s, run));
+  c.time.advance(1s);
+  BOOST_TEST(runs == 3);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_FIXTURE_TEST_SUITE(scheduler_cancel_all, of_the_key)
