@@ -226,7 +226,7 @@ public:
   /// `asio::async_connect`. The deadline is that of all attempts together.
   /// Completion signature `void(error_code, endpoint)`.
   template <detail::endpoint_sequence Endpoints,
-            class Token = detail::default_token_for<executor_type>>
+            detail::connect_token<NextLayer> Token = detail::default_token_for<executor_type>>
     requires(!detail::connect_condition_of<std::decay_t<Token>, Endpoints>)
   auto async_connect(const Endpoints& endpoints, Token&& token = {})
   {
@@ -235,7 +235,7 @@ public:
 
   /// The same for those that `condition` lets pass.
   template <detail::endpoint_sequence Endpoints, class Condition,
-            class Token = detail::default_token_for<executor_type>>
+            detail::connect_token<NextLayer> Token = detail::default_token_for<executor_type>>
     requires detail::connect_condition_of<Condition, Endpoints>
   auto async_connect(const Endpoints& endpoints, Condition condition, Token&& token = {})
   {

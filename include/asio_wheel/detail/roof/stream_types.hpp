@@ -31,6 +31,11 @@ concept endpoint_of = std::convertible_to<const T&, typename Socket::endpoint_ty
 template <class T>
 concept endpoint_sequence = static_cast<bool>(asio::is_endpoint_sequence<T>::value);
 
+/// A token for connecting to one of several endpoints.
+template <class T, class Socket>
+concept connect_token =
+  asio::completion_token_for<T, void(error_code, typename Socket::endpoint_type)>;
+
 /// Says whether to try an endpoint or, in the older form, which one to try next.
 template <class T, class Iterator>
 concept connect_condition =
