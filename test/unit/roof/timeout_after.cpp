@@ -3,12 +3,15 @@
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/compose.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <exception>
 #include <memory>
+#include <utility>
 
 #include "support/manual_operation.hpp"
 #include "support/run.hpp"
@@ -121,6 +124,29 @@ BOOST_AUTO_TEST_CASE(other_errors_and_successes_are_left_alone)
     BOOST_TEST(c.result.error == ec);
     BOOST_TEST(c.result.size == 4U);
   }
+}
+
+BOOST_AUTO_TEST_CASE(timed_out_takes_the_place_of_the_first_error_only)
+{
+  using two_errors = void(error_code, error_code);
+  context_with_wheel c;
+  asio::steady_timer timer(c.context, 1h);
+  const auto async_wait = [&timer](auto token) {
+    return asio::async_compose<decltype(token), two_errors>(
+      [&timer, started = false](auto& self, error_code ec = {}) mutable {
+        if (std::exchange(started, true)) return self.complete(ec, ec);
+        timer.async_wait(std::move(self));
+      },
+      token, timer);
+  };
+  error_code first, second;
+  async_wait(timeout_after(2ms, [&](error_code a, error_code b) {
+    first = a;
+    second = b;
+  }));
+  support::run_to_end(c.context);
+  BOOST_TEST(first == asio::error::timed_out);
+  BOOST_TEST(second == asio::error::operation_aborted);
 }
 
 BOOST_AUTO_TEST_CASE(timed_out_is_not_reported_for_cancel_all)
