@@ -135,7 +135,7 @@ def cascade():
 
 
 def life_of_a_wait():
-    p = Picture(800, 330, "The life of a wait")
+    p = Picture(990, 330, "The life of a wait")
     p.box(20, 40, 150, 58, ["async_wait(5s, h)", "the handler moves in"])
     p.box(260, 30, 250, 132, ["shard", "", "", "", "", ""])
     p.box(280, 66, 210, 34, ["timing_wheel"], "full")
@@ -143,7 +143,11 @@ def life_of_a_wait():
     p.text(385, 142, "a slot, found by the deadline’s tick", "soft small")
     p.box(260, 216, 250, 78, ["driver", "a strand and the one steady_timer,", "set to the earliest occupied slot"])
     p.box(600, 66, 180, 66, ["delivery", "each thread takes one", "wait at a time"])
-    p.box(600, 228, 180, 66, ["h(error_code)", "through its executor;", "its memory is free by then"])
+    p.box(600, 222, 180, 78, ["h(error_code)", "through its executor, which is", "asked again if it refuses;",
+                              "its memory is free by then"])
+    p.box(820, 58, 150, 82, ["deadline", "of an operation: fires", "in a function of its own,", "behind what is queued"],
+          "aside")
+    p.arrow([(780, 99), (818, 99)])
     p.arrow([(170, 69), (277, 80)])
     p.text(222, 62, "file", "small")
     p.arrow([(315, 162), (315, 214)])
@@ -155,10 +159,10 @@ def life_of_a_wait():
     p.arrow([(95, 180), (95, 150), (258, 150)], "dashed")
     p.text(95, 197, "cancel", "strong")
     p.text(95, 214, "at any time before begin", "soft small")
-    p.arrow([(510, 150), (560, 150), (630, 226)], "dashed")
+    p.arrow([(510, 150), (560, 150), (630, 220)], "dashed")
     p.text(548, 180, "cancelled", "small")
-    p.arrow([(690, 132), (690, 226)])
-    p.text(698, 184, "begin", "small", "start")
+    p.arrow([(690, 132), (690, 220)])
+    p.text(698, 180, "begin", "small", "start")
     return p
 
 

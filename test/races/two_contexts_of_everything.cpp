@@ -1,5 +1,5 @@
-// Race: two threads, each with a context of its own, which it makes, with memory reserved or not,
-// uses for everything, and destroys, whatever the other does meanwhile. Operations of one have
+// Race: two threads, each with a context of its own, which it makes, uses for everything, at times
+// for very many waits, and destroys, whatever the other does meanwhile. Operations of one have
 // their deadlines on the wheel of the other.
 //
 // What must hold: each handler is called once, or destroyed; the waits that end are those that were

@@ -31,6 +31,11 @@ namespace asio_wheel::detail {
 //   begin    decides how the wait ends, on the handler's executor, right before the call.
 //   destroy  the context goes away, or an executor drops the wait on its way.
 //
+// A deadline of an operation may be in two states more. It is `guarded` before it is due, if a
+// guard has filed one wait for all of its operations. It is `finished` when its operation has ended
+// and the handler's executor has refused the result: then the deadline is over, and stands for the
+// result in a list of its shard until the next pass sends that again.
+//
 // Who decides: every transition is made by a thread that holds the lock of the wait's home, which
 // is the one shard that it belongs to from start to end. The lock is never held while a handler is
 // called, moved or destroyed, so a wait is first made unreachable (no list, no cancellation slot,
@@ -67,7 +72,7 @@ enum class wait_state : std::uint64_t {
   cancelled,    ///< in the list of the ended, or on that way
   rejected,     ///< the same
   guarded,      ///< of an operation's deadline: in the list of its guard (operation_guard.hpp)
-  finished,     ///< the same: in a list, as the result of its operation could not be sent
+  finished,     ///< of an operation that has ended: in a list, for its result to be sent again
 };
 
 /// What a wait leaves in its handler's cancellation slot: the way back to the wait, for as long as
