@@ -6,9 +6,10 @@ s,^( */// )(Signature|Errors|Executor|Cancellation|Thread safety|Exceptions): ,\
 # Specialisations of other libraries' templates, whose namespaces it does not know.
 s,^struct (boost|fmt|std)::[a-z_:]+,struct specialization,
 
-# The base of wheel_watchdog and heartbeat, whose members are theirs.
+# The bases of wheel_watchdog and heartbeat, and of all timers, whose members are theirs.
 s,^namespace asio_wheel::detail \{,namespace asio_wheel {,
 s,public detail::alive_object<detail::,public alive_object<,
+s,public detail::timer_(object|by)<(detail::)?,public timer_object<,
 
 # The groups of enums. Doxygen 1.9.8 does not find an enum that reference.dox names.
 s,^enum class clock_source ,/// @ingroup wheels\n&,

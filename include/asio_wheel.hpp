@@ -5,6 +5,7 @@
 #include <asio_wheel/detail/ground/requirements.hpp>
 
 #include <asio_wheel/cancel_after.hpp>
+#include <asio_wheel/drop_in.hpp>
 #include <asio_wheel/heartbeat.hpp>
 #include <asio_wheel/idle_window.hpp>
 #include <asio_wheel/keyed_scheduler.hpp>

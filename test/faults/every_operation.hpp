@@ -3,6 +3,7 @@
 
 #include <array>
 #include <asio_wheel.hpp>
+#include <asio_wheel/drop_in.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/execution.hpp>
@@ -50,6 +51,18 @@ struct wait_of_a_timer {
   }
 
   asio_wheel::wheel_timer timer;
+};
+
+struct wait_of_another_clock {
+  explicit wait_of_another_clock(wheel_timer_service& wheel) : timer(wheel, a_while) {}
+
+  template <class Handler>
+  void start(Handler&& h)
+  {
+    timer.async_wait(std::forward<Handler>(h));
+  }
+
+  asio_wheel::drop_in::system_timer timer;
 };
 
 /// Posts its handlers, which takes memory.
@@ -157,9 +170,9 @@ struct task_of_a_scheduler {
 };
 
 using every_asynchronous_operation =
-  std::tuple<plain_wait, wait_of_a_timer, wait_with_an_executor, operation_that_is_cancelled,
-             operation_that_times_out, tick_of_an_interval, expiry_of_a_watchdog,
-             event_of_a_heartbeat>;
+  std::tuple<plain_wait, wait_of_a_timer, wait_of_another_clock, wait_with_an_executor,
+             operation_that_is_cancelled, operation_that_times_out, tick_of_an_interval,
+             expiry_of_a_watchdog, event_of_a_heartbeat>;
 using every_operation = decltype(std::tuple_cat(std::declval<every_asynchronous_operation>(),
                                                 std::declval<std::tuple<task_of_a_scheduler>>()));
 

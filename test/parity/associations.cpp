@@ -21,13 +21,13 @@ namespace asio = boost::asio;
 using namespace std::chrono_literals;
 using boost::system::error_code;
 using support::booking_allocator;
-using support::both_timers;
+using support::every_timer;
 using support::ledger;
 using support::outcome;
 
 BOOST_AUTO_TEST_SUITE(associated_executor)
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(defaults_to_the_timers_own, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(defaults_to_the_timers_own, Timer, every_timer)
 {
   asio::io_context context;
   const auto strand = asio::make_strand(context);
@@ -38,7 +38,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(defaults_to_the_timers_own, Timer, both_timers)
   BOOST_TEST(on_strand);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(may_be_a_strand, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(may_be_a_strand, Timer, every_timer)
 {
   asio::io_context context;
   const auto strand = asio::make_strand(context);
@@ -57,7 +57,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(may_be_a_strand, Timer, both_timers)
   BOOST_TEST(aborted_there);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(may_be_a_pool, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(may_be_a_pool, Timer, every_timer)
 {
   asio::io_context context;
   asio::thread_pool pool(1);
@@ -70,7 +70,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(may_be_a_pool, Timer, both_timers)
   BOOST_TEST(on_pool.get_future().get());
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(may_be_another_context_which_it_keeps_busy, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(may_be_another_context_which_it_keeps_busy, Timer, every_timer)
 {
   asio::io_context timers_context;
   asio::io_context handlers_context;
@@ -85,7 +85,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(may_be_another_context_which_it_keeps_busy, Timer,
   BOOST_TEST(wait.succeeded());
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(may_be_the_system_executor, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(may_be_the_system_executor, Timer, every_timer)
 {
   asio::io_context context;
   Timer timer(context, 1ms);
@@ -96,7 +96,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(may_be_the_system_executor, Timer, both_timers)
   BOOST_TEST(!done.get_future().get());
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(a_timer_of_a_pool_completes_on_the_pool, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_timer_of_a_pool_completes_on_the_pool, Timer, every_timer)
 {
   asio::thread_pool pool(2);
   Timer timer(pool, 1ms);
@@ -106,7 +106,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_timer_of_a_pool_completes_on_the_pool, Timer, bo
   BOOST_TEST(on_pool.get_future().get());
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(strand_handlers_of_many_threads_do_not_overlap, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(strand_handlers_of_many_threads_do_not_overlap, Timer, every_timer)
 {
   asio::thread_pool pool(2);
   const auto strand = asio::make_strand(pool.get_executor());
@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(associated_allocator)
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(holds_the_wait_and_is_free_before_the_handler, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(holds_the_wait_and_is_free_before_the_handler, Timer, every_timer)
 {
   asio::io_context context;
   ledger books;
@@ -146,7 +146,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(holds_the_wait_and_is_free_before_the_handler, Tim
   BOOST_TEST(books.taken == 1U);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(serves_an_erased_executor_too, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(serves_an_erased_executor_too, Timer, every_timer)
 {
   asio::io_context context;
   ledger books;
@@ -159,7 +159,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(serves_an_erased_executor_too, Timer, both_timers)
   BOOST_TEST(books.outstanding == 0U);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(gets_its_memory_back_after_a_cancel, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(gets_its_memory_back_after_a_cancel, Timer, every_timer)
 {
   asio::io_context context;
   ledger books;
@@ -172,7 +172,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(gets_its_memory_back_after_a_cancel, Timer, both_t
   BOOST_TEST(books.outstanding == 0U);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(gets_its_memory_back_with_the_context, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(gets_its_memory_back_with_the_context, Timer, every_timer)
 {
   ledger books;
   outcome wait;
@@ -194,7 +194,7 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(never_inline)
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(starting_a_past_wait_calls_nothing, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(starting_a_past_wait_calls_nothing, Timer, every_timer)
 {
   asio::io_context context;
   outcome wait;
@@ -211,7 +211,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(starting_a_past_wait_calls_nothing, Timer, both_ti
   BOOST_TEST(on_system.calls == 1);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(no_way_to_cancel_calls_the_handler, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(no_way_to_cancel_calls_the_handler, Timer, every_timer)
 {
   asio::io_context context;
   outcome wait;

@@ -18,11 +18,11 @@ namespace asio = boost::asio;
 using namespace asio::experimental::awaitable_operators;
 using namespace std::chrono_literals;
 using boost::system::error_code;
-using support::both_timers;
+using support::every_timer;
 
 BOOST_AUTO_TEST_SUITE(combining)
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(or_ends_with_the_first_and_aborts_the_other, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(or_ends_with_the_first_and_aborts_the_other, Timer, every_timer)
 {
   asio::io_context context;
   support::run_coroutine(context, [&]() -> asio::awaitable<void> {
@@ -35,7 +35,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(or_ends_with_the_first_and_aborts_the_other, Timer
   });
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(and_ends_with_the_last, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(and_ends_with_the_last, Timer, every_timer)
 {
   asio::io_context context;
   support::run_coroutine(context, [&]() -> asio::awaitable<void> {
@@ -46,7 +46,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(and_ends_with_the_last, Timer, both_timers)
   });
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(and_aborts_the_other_when_one_fails, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(and_aborts_the_other_when_one_fails, Timer, every_timer)
 {
   asio::io_context context;
   Timer slow(context, 1h);
@@ -63,7 +63,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(and_aborts_the_other_when_one_fails, Timer, both_t
   BOOST_TEST(slow.cancel() == 0U);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(a_group_for_one_tells_who_came_first, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_group_for_one_tells_who_came_first, Timer, every_timer)
 {
   asio::io_context context;
   Timer slow(context, 1h);
@@ -82,7 +82,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_group_for_one_tells_who_came_first, Timer, both_
   BOOST_TEST(called);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(a_group_for_all_waits_for_each, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_group_for_all_waits_for_each, Timer, every_timer)
 {
   asio::io_context context;
   Timer slow(context);
@@ -105,7 +105,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_group_for_all_waits_for_each, Timer, both_timers
   BOOST_TEST(called);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(a_ranged_group_holds_any_number_of_waits, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_ranged_group_holds_any_number_of_waits, Timer, every_timer)
 {
   asio::io_context context;
   std::vector<Timer> timers;

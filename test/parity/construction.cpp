@@ -12,7 +12,7 @@
 namespace asio = boost::asio;
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
-using support::both_timers;
+using support::every_timer;
 
 namespace {
 
@@ -27,7 +27,7 @@ bool is_ahead_by(steady_clock::time_point expiry, steady_clock::duration delay,
 
 BOOST_AUTO_TEST_SUITE(construction)
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(both_timers_name_the_same_types, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(every_timer_names_the_same_types, Timer, every_timer)
 {
   BOOST_TEST((std::is_same_v<typename Timer::executor_type, asio::any_io_executor>));
   BOOST_TEST((std::is_same_v<typename Timer::clock_type, steady_clock>));
@@ -36,14 +36,14 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(both_timers_name_the_same_types, Timer, both_timer
   BOOST_TEST((std::is_same_v<typename Timer::traits_type, asio::steady_timer::traits_type>));
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(a_timer_type_rebinds_to_another_executor_and_back, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_timer_type_rebinds_to_another_executor_and_back, Timer, every_timer)
 {
   using on_io = support::on_io_context<Timer>;
   BOOST_TEST((std::is_same_v<typename on_io::executor_type, asio::io_context::executor_type>));
   BOOST_TEST((std::is_same_v<support::rebound<on_io, asio::any_io_executor>, Timer>));
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(a_timer_made_from_an_executor_has_no_expiry, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_timer_made_from_an_executor_has_no_expiry, Timer, every_timer)
 {
   asio::io_context context;
   Timer timer(context.get_executor());
@@ -51,7 +51,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_timer_made_from_an_executor_has_no_expiry, Timer
   BOOST_TEST((timer.expiry() == typename Timer::time_point{}));
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(a_timer_made_from_a_context_has_no_expiry, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_timer_made_from_a_context_has_no_expiry, Timer, every_timer)
 {
   asio::io_context context;
   Timer timer(context);
@@ -59,7 +59,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_timer_made_from_a_context_has_no_expiry, Timer, 
   BOOST_TEST((timer.expiry() == typename Timer::time_point{}));
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(a_timer_made_with_a_time_point_expires_at_it, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_timer_made_with_a_time_point_expires_at_it, Timer, every_timer)
 {
   asio::io_context context;
   const auto deadline = steady_clock::now() + 1h;
@@ -69,7 +69,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_timer_made_with_a_time_point_expires_at_it, Time
   BOOST_TEST((from_context.expiry() == deadline));
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(a_timer_made_with_a_duration_expires_after_it, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_timer_made_with_a_duration_expires_after_it, Timer, every_timer)
 {
   asio::io_context context;
   const auto before = steady_clock::now();
@@ -79,7 +79,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_timer_made_with_a_duration_expires_after_it, Tim
   BOOST_TEST(is_ahead_by(from_context.expiry(), 30min, before));
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(is_possible_with_a_known_executor_type, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(is_possible_with_a_known_executor_type, Timer, every_timer)
 {
   using on_io = support::on_io_context<Timer>;
   asio::io_context context;
@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(is_possible_with_a_known_executor_type, Timer, bot
   BOOST_TEST((from_context.expiry() == before));
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(is_possible_on_a_strand_and_on_a_pool, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(is_possible_on_a_strand_and_on_a_pool, Timer, every_timer)
 {
   asio::io_context context;
   asio::thread_pool pool(1);
@@ -103,7 +103,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(is_possible_on_a_strand_and_on_a_pool, Timer, both
   BOOST_TEST((on_pool.get_executor() == pool.get_executor()));
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(is_possible_on_a_typed_strand, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(is_possible_on_a_typed_strand, Timer, every_timer)
 {
   using strand_type = asio::strand<asio::io_context::executor_type>;
   asio::io_context context;
@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(is_possible_on_a_typed_strand, Timer, both_timers)
   BOOST_TEST((timer.get_executor() == strand));
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(is_explicit_and_refuses_strangers, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(is_explicit_and_refuses_strangers, Timer, every_timer)
 {
   BOOST_TEST((!std::is_convertible_v<asio::any_io_executor, Timer>));
   BOOST_TEST((!std::is_convertible_v<asio::io_context&, Timer>));
@@ -123,7 +123,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(is_explicit_and_refuses_strangers, Timer, both_tim
   BOOST_TEST((!std::is_copy_assignable_v<Timer>));
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(get_executor_returns_a_const_reference, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(get_executor_returns_a_const_reference, Timer, every_timer)
 {
   using result = decltype(std::declval<Timer&>().get_executor());
   BOOST_TEST((std::is_same_v<result, const typename Timer::executor_type&>));

@@ -23,13 +23,13 @@
 namespace asio = boost::asio;
 using namespace std::chrono_literals;
 using boost::system::error_code;
-using support::both_timers;
+using support::every_timer;
 using support::outcome;
 using erased = asio::any_completion_handler<void(error_code)>;
 
 BOOST_AUTO_TEST_SUITE(erased_handler)
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(without_an_executor_runs_on_the_timers, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(without_an_executor_runs_on_the_timers, Timer, every_timer)
 {
   asio::io_context context;
   const auto strand = asio::make_strand(context);
@@ -48,7 +48,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(without_an_executor_runs_on_the_timers, Timer, bot
   BOOST_TEST(there == 4);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(of_a_strand_does_not_overlap, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(of_a_strand_does_not_overlap, Timer, every_timer)
 {
   asio::thread_pool pool(2);
   const auto strand = asio::make_strand(pool.get_executor());
@@ -69,7 +69,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(of_a_strand_does_not_overlap, Timer, both_timers)
   BOOST_TEST(overlaps == 0);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(keeps_its_own_executor, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(keeps_its_own_executor, Timer, every_timer)
 {
   asio::io_context context;
   const auto strand = asio::make_strand(context);
@@ -81,7 +81,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(keeps_its_own_executor, Timer, both_timers)
   BOOST_TEST(there);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(keeps_an_executor_of_another_context, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(keeps_an_executor_of_another_context, Timer, every_timer)
 {
   asio::io_context context;
   asio::thread_pool pool(1);
@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(keeps_an_executor_of_another_context, Timer, both_
   BOOST_TEST(on_pool.get_future().get());
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(inside_of_other_associations_runs_on_the_timers, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(inside_of_other_associations_runs_on_the_timers, Timer, every_timer)
 {
   asio::io_context context;
   const auto strand = asio::make_strand(context);
@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(inside_of_other_associations_runs_on_the_timers, T
   BOOST_TEST(held.value() == 0U);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(hears_its_slot, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(hears_its_slot, Timer, every_timer)
 {
   asio::io_context context;
   asio::cancellation_signal signal;
@@ -125,7 +125,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(hears_its_slot, Timer, both_timers)
   BOOST_TEST(wait.aborted());
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(may_end_a_deferred_wait, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(may_end_a_deferred_wait, Timer, every_timer)
 {
   asio::io_context context;
   const auto strand = asio::make_strand(context);
@@ -141,7 +141,7 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(erased_executor)
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(is_where_the_handler_runs, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(is_where_the_handler_runs, Timer, every_timer)
 {
   asio::io_context context;
   const auto strand = asio::make_strand(context);
@@ -159,7 +159,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(is_where_the_handler_runs, Timer, both_timers)
   BOOST_TEST(wait.succeeded());
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(may_be_inside_of_a_strand, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(may_be_inside_of_a_strand, Timer, every_timer)
 {
   using strand_of_any = asio::strand<asio::any_io_executor>;
   asio::io_context context;

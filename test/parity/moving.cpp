@@ -15,12 +15,12 @@
 
 namespace asio = boost::asio;
 using namespace std::chrono_literals;
-using support::both_timers;
+using support::every_timer;
 using support::outcome;
 
 BOOST_AUTO_TEST_SUITE(moving)
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(construction_takes_expiry_and_waits_along, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(construction_takes_expiry_and_waits_along, Timer, every_timer)
 {
   asio::io_context context;
   Timer from(context, 1h);
@@ -37,7 +37,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(construction_takes_expiry_and_waits_along, Timer, 
   BOOST_TEST(wait.aborted());
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(leaves_a_timer_as_if_new, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(leaves_a_timer_as_if_new, Timer, every_timer)
 {
   asio::io_context context;
   Timer from(context, 1h);
@@ -52,7 +52,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(leaves_a_timer_as_if_new, Timer, both_timers)
   BOOST_TEST(again.succeeded());
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(does_not_disturb_a_wait_that_expires_later, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(does_not_disturb_a_wait_that_expires_later, Timer, every_timer)
 {
   asio::io_context context;
   std::optional<Timer> from(std::in_place, context, 5ms);
@@ -64,7 +64,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(does_not_disturb_a_wait_that_expires_later, Timer,
   BOOST_TEST(wait.succeeded());
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(assignment_aborts_the_targets_waits, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(assignment_aborts_the_targets_waits, Timer, every_timer)
 {
   asio::io_context context;
   Timer from(context, 5ms);
@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(assignment_aborts_the_targets_waits, Timer, both_t
   BOOST_TEST(kept.succeeded());
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(assignment_brings_the_sources_context, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(assignment_brings_the_sources_context, Timer, every_timer)
 {
   asio::io_context here;
   asio::io_context there;
@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(assignment_brings_the_sources_context, Timer, both
   BOOST_TEST(kept.succeeded());
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(converts_to_a_wider_executor_only, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(converts_to_a_wider_executor_only, Timer, every_timer)
 {
   using on_io = support::on_io_context<Timer>;
   BOOST_TEST((std::is_constructible_v<Timer, on_io&&>));
@@ -113,7 +113,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(converts_to_a_wider_executor_only, Timer, both_tim
   BOOST_TEST((!std::is_assignable_v<on_io&, Timer&&>));
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(converting_construction_takes_waits_along, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(converting_construction_takes_waits_along, Timer, every_timer)
 {
   asio::io_context context;
   support::on_io_context<Timer> from(context, 1h);
@@ -131,7 +131,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(converting_construction_takes_waits_along, Timer, 
   BOOST_TEST(wait.aborted());
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(converting_assignment_aborts_the_targets_waits, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(converting_assignment_aborts_the_targets_waits, Timer, every_timer)
 {
   asio::io_context context;
   support::on_io_context<Timer> from(context, 5ms);
@@ -147,7 +147,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(converting_assignment_aborts_the_targets_waits, Ti
   BOOST_TEST(kept.succeeded());
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(swaps_timers_with_their_waits, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(swaps_timers_with_their_waits, Timer, every_timer)
 {
   asio::io_context context;
   Timer a(context, 1h);
@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(swaps_timers_with_their_waits, Timer, both_timers)
   support::run_to_end(context);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(deferred_wait_can_be_replaced_by_another, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(deferred_wait_can_be_replaced_by_another, Timer, every_timer)
 {
   asio::io_context context;
   Timer first(context, 1h), second(context, 1h);
@@ -181,7 +181,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(deferred_wait_can_be_replaced_by_another, Timer, b
   BOOST_TEST(of_wait.aborted());
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(lets_timers_live_in_a_growing_vector, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(lets_timers_live_in_a_growing_vector, Timer, every_timer)
 {
   constexpr std::size_t many = 40;
   asio::io_context context;
@@ -194,7 +194,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(lets_timers_live_in_a_growing_vector, Timer, both_
   for (const auto& wait : waits) BOOST_TEST(wait.succeeded());
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(inside_a_handler_of_the_same_timer_is_fine, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(inside_a_handler_of_the_same_timer_is_fine, Timer, every_timer)
 {
   asio::io_context context;
   auto timer = std::make_unique<Timer>(context, 1ms);

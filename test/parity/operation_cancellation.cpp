@@ -17,12 +17,12 @@ namespace asio = boost::asio;
 using namespace std::chrono_literals;
 using asio::cancellation_type;
 using boost::system::error_code;
-using support::both_timers;
+using support::every_timer;
 using support::outcome;
 
 BOOST_AUTO_TEST_SUITE(operation_cancellation)
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(every_type_aborts_the_wait, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(every_type_aborts_the_wait, Timer, every_timer)
 {
   const std::array types{cancellation_type::terminal, cancellation_type::partial,
                          cancellation_type::total, cancellation_type::all};
@@ -39,7 +39,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(every_type_aborts_the_wait, Timer, both_timers)
   }
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(type_none_does_nothing, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(type_none_does_nothing, Timer, every_timer)
 {
   asio::io_context context;
   Timer timer(context, 2ms);
@@ -51,7 +51,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(type_none_does_nothing, Timer, both_timers)
   BOOST_TEST(wait.succeeded());
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(spares_the_other_waits_of_the_timer, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(spares_the_other_waits_of_the_timer, Timer, every_timer)
 {
   asio::io_context context;
   Timer timer(context, 3ms);
@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(spares_the_other_waits_of_the_timer, Timer, both_t
   BOOST_TEST(waits[2].succeeded());
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(takes_the_wait_out_of_the_timers_count, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(takes_the_wait_out_of_the_timers_count, Timer, every_timer)
 {
   asio::io_context context;
   Timer timer(context, 1h);
@@ -82,7 +82,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(takes_the_wait_out_of_the_timers_count, Timer, bot
   BOOST_TEST(waits[1].aborted());
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(after_cancel_a_signal_changes_nothing, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(after_cancel_a_signal_changes_nothing, Timer, every_timer)
 {
   asio::io_context context;
   Timer timer(context, 1h);
@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(after_cancel_a_signal_changes_nothing, Timer, both
   BOOST_TEST(wait.aborted());
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(after_completion_a_signal_changes_nothing, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(after_completion_a_signal_changes_nothing, Timer, every_timer)
 {
   asio::io_context context;
   Timer timer(context, 1ms);
@@ -111,7 +111,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(after_completion_a_signal_changes_nothing, Timer, 
   BOOST_TEST(next.succeeded());
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(a_slot_serves_one_wait_after_another, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_slot_serves_one_wait_after_another, Timer, every_timer)
 {
   asio::io_context context;
   Timer timer(context, 1ms);
@@ -128,7 +128,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_slot_serves_one_wait_after_another, Timer, both_
   BOOST_TEST(second.aborted());
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(follows_the_wait_when_the_timer_moves, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(follows_the_wait_when_the_timer_moves, Timer, every_timer)
 {
   asio::io_context context;
   asio::cancellation_signal signal;
@@ -143,7 +143,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(follows_the_wait_when_the_timer_moves, Timer, both
   BOOST_TEST(wait.aborted());
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(reaches_a_future, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(reaches_a_future, Timer, every_timer)
 {
   asio::io_context context;
   Timer timer(context, 1h);
@@ -154,7 +154,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(reaches_a_future, Timer, both_timers)
   BOOST_CHECK_THROW(done.get(), boost::system::system_error);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(reaches_a_coroutine_through_its_spawner, Timer, both_timers)
+BOOST_AUTO_TEST_CASE_TEMPLATE(reaches_a_coroutine_through_its_spawner, Timer, every_timer)
 {
   asio::io_context context;
   asio::cancellation_signal signal;

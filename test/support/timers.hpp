@@ -2,12 +2,14 @@
 #pragma once
 
 #include <asio_wheel.hpp>
+#include <asio_wheel/drop_in.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <tuple>
 namespace support {
 
-using both_timers = std::tuple<boost::asio::steady_timer, asio_wheel::wheel_timer>;
+using every_timer =
+  std::tuple<boost::asio::steady_timer, asio_wheel::wheel_timer, asio_wheel::drop_in::steady_timer>;
 
 template <class Timer, class Executor>
 using rebound = typename Timer::template rebind_executor<Executor>::other;

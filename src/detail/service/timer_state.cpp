@@ -164,6 +164,13 @@ void timer_state::start(timer_wait_op& op)
   c->wake_at(when);
 }
 
+void timer_state::block() const
+{
+  const wheel_clock& clock = core().clock;
+  time_point until = expiry();
+  for (; clock.now() < until; until = expiry()) clock.sleep_towards(until);
+}
+
 /// What a wait is filed under now. Requires the lock.
 tick timer_state::tick_of_expiry() const noexcept
 {

@@ -1,6 +1,7 @@
-// What wheel_timer, wheel_watchdog, heartbeat and wheel_interval have in common: where their
+// What the timers, wheel_watchdog, heartbeat and wheel_interval have in common: where their
 // handlers run, when their memory goes, and how a wait ends.
 #include <array>
+#include <asio_wheel/drop_in.hpp>
 #include <boost/asio/any_completion_handler.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/bind_allocator.hpp>
@@ -64,6 +65,16 @@ struct timer {
   }
 };
 
+/// A timer by the time of day.
+struct system_timer : timer {
+  template <class Executor = any>
+  static auto make(wheel_place<Executor> place, wheel_timer::duration delay)
+  {
+    using clock = std::chrono::system_clock;
+    return drop_in::basic_waitable_timer<clock, asio::wait_traits<clock>, Executor>(place, delay);
+  }
+};
+
 struct watchdog {
   using erased = erased_handler<>;
 
@@ -112,8 +123,8 @@ struct interval {
   }
 };
 
-using all = std::tuple<timer, watchdog, heart, interval>;
-using not_composed = std::tuple<timer, watchdog, heart>;
+using all = std::tuple<timer, system_timer, watchdog, heart, interval>;
+using not_composed = std::tuple<timer, system_timer, watchdog, heart>;
 using put_off_by_use = std::tuple<watchdog, heart>;
 
 // Of a wheel alone no typed executor can be made.

@@ -55,34 +55,55 @@ template <class Rep, class Period>
   }
 }
 
-/// A delay, made of a duration in any unit (see saturate()) or of what converts to nanoseconds.
-class any_delay : public std::chrono::nanoseconds {
+/// The same in the unit of another clock.
+template <class Duration, class Rep, class Period>
+[[nodiscard]] constexpr Duration saturate_to(const std::chrono::duration<Rep, Period>& d) noexcept
+{
+  if constexpr (std::same_as<Duration, std::chrono::duration<Rep, Period>>) {
+    return d;
+  } else {
+    const std::chrono::nanoseconds ns = saturate(d);
+    if (ns >= saturate(Duration::max())) return Duration::max();
+    if (ns <= saturate(Duration::min())) return Duration::min();
+    const auto down = std::chrono::duration_cast<Duration>(ns);
+    if constexpr (std::chrono::treat_as_floating_point_v<typename Duration::rep>) return down;
+    return down < ns ? down + Duration{1} : down;
+  }
+}
+
+/// A delay, made of a duration in any unit (see saturate()) or of what converts to `Duration`.
+template <class Duration>
+class any_duration : public Duration {
 public:
-  constexpr any_delay() noexcept : duration(zero()) {}
+  constexpr any_duration() noexcept : Duration(Duration::zero()) {}
 
   template <class Rep, class Period>
-  constexpr any_delay(const std::chrono::duration<Rep, Period>& d) noexcept : duration(saturate(d))
+  constexpr any_duration(const std::chrono::duration<Rep, Period>& d) noexcept
+    : Duration(saturate_to<Duration>(d))
   {}
-  template <std::convertible_to<std::chrono::nanoseconds> T>
-  constexpr any_delay(const T& d) : duration(static_cast<std::chrono::nanoseconds>(d))
+  template <std::convertible_to<Duration> T>
+  constexpr any_duration(const T& d) : Duration(static_cast<Duration>(d))
   {}
 };
 
-/// The same of a time point of the wheel's clock.
-class any_deadline : public std::chrono::steady_clock::time_point {
+/// The same of a time point of a clock.
+template <class TimePoint>
+class any_time_point : public TimePoint {
 public:
-  constexpr any_deadline() noexcept : time_point() {}
+  constexpr any_time_point() noexcept : TimePoint() {}
 
   template <class Duration>
-  constexpr any_deadline(
-    const std::chrono::time_point<std::chrono::steady_clock, Duration>& t) noexcept
-    : time_point(saturate(t.time_since_epoch()))
+  constexpr any_time_point(
+    const std::chrono::time_point<typename TimePoint::clock, Duration>& t) noexcept
+    : TimePoint(saturate_to<typename TimePoint::duration>(t.time_since_epoch()))
   {}
-  template <std::convertible_to<std::chrono::steady_clock::time_point> T>
-  constexpr any_deadline(const T& t)
-    : time_point(static_cast<std::chrono::steady_clock::time_point>(t))
+  template <std::convertible_to<TimePoint> T>
+  constexpr any_time_point(const T& t) : TimePoint(static_cast<TimePoint>(t))
   {}
 };
+
+using any_delay = any_duration<std::chrono::nanoseconds>;
+using any_deadline = any_time_point<std::chrono::steady_clock::time_point>;
 
 /// What a function takes that needs a `Time`: nanoseconds, or a time point of the wheel's clock.
 template <class Time>

@@ -107,6 +107,8 @@ void timer_waits::assign(timer_waits& other, Take take) noexcept
 /// Thread-safe, but for construction, destruction and moves of the object itself.
 class ASIO_WHEEL_EXPORT timer_state : private timer_waits {
 public:
+  using wait_type = timer_wait_op;
+
   explicit timer_state(wheel_core& c) noexcept : timer_waits(c) {}
   timer_state(timer_state&& other) noexcept;
   timer_state& operator=(timer_state&& other) noexcept;
@@ -126,6 +128,9 @@ public:
   /// Starts a wait; the core owns it from here on.
   /// Throws std::bad_alloc, with nothing changed and the wait not taken over.
   [[gnu::flatten]] void start(timer_wait_op& op);
+
+  /// Blocks the calling thread until the expiry.
+  void block() const;
 
 private:
   std::size_t set_expiry(time_point deadline, tick when, home& local) noexcept;

@@ -1,0 +1,159 @@
+// L3 roof: Asio's timers of all clocks, name for name, with their waits on the wheel.
+#pragma once
+
+#include <asio_wheel/detail/ground/requirements.hpp>
+
+#include <asio_wheel/asio.hpp>
+#include <asio_wheel/detail/ground/any_delay.hpp>
+#include <asio_wheel/detail/roof/timer_object.hpp>
+#include <asio_wheel/detail/service/clock_state.hpp>
+#include <asio_wheel/detail/service/timer_state.hpp>
+#include <asio_wheel/detail/service/wheel_clock.hpp>
+
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+namespace asio_wheel {
+
+namespace detail {
+/// True if this Asio's timers have `expires_from_now()` and the overloads with an error_code.
+template <class Timer>
+inline constexpr bool has_deprecated_members = requires(const Timer& t)
+{
+  t.expires_from_now();
+};
+
+/// The wheel's own clock needs no second look.
+template <class Clock, class WaitTraits>
+using state_by = std::conditional_t<std::same_as<Clock, clock_type> &&
+                                      std::same_as<WaitTraits, asio::wait_traits<Clock>>,
+                                    timer_state, clock_state<Clock, WaitTraits>>;
+
+template <class Clock, class WaitTraits, class Executor>
+using timer_by = timer_object<Clock, WaitTraits, state_by<Clock, WaitTraits>, Executor>;
+}  // namespace detail
+
+/// Asio's timers by their names: a program changes one namespace.
+///
+///     namespace timers = asio_wheel::drop_in;  // was boost::asio
+///     timers::system_timer timer(context, std::chrono::system_clock::now() + 8h);
+namespace drop_in {
+
+/// A waitable timer of any clock, with every member of Asio's class of this name and its template
+/// parameters. What this version of Asio has deprecated is here if it is there.
+///
+/// A wait never succeeds before its expiry by `Clock`. It is one wait of the wheel, which counts
+/// down by the wheel's clock and looks at `Clock` then: if that says that it is too early, the wait
+/// goes on. If `Clock` jumps ahead, the wait ends within five minutes, as with Asio. `WaitTraits`
+/// whose to_wait_duration() returns less make the wheel look as often as they say; that of zero
+/// means at the next tick. All else as basic_wheel_timer, which is this for steady_clock.
+///
+/// A virtual_time moves the wheel's clock and no other. To move this one, make `Clock` return the
+/// wheel's time.
+///
+/// `Clock::now()` and `WaitTraits` must not throw, use a timer, or wait for a thread that does:
+/// they are called under a lock of the wheel, where Asio calls them under one of its own. If a wait
+/// that is too early cannot go on for want of memory, it ends with wheel_errc::too_many_pending.
+template <class Clock, class WaitTraits = asio::wait_traits<Clock>,
+          class Executor = asio::any_io_executor>
+class basic_waitable_timer : public detail::timer_by<Clock, WaitTraits, Executor> {
+  using base = detail::timer_by<Clock, WaitTraits, Executor>;
+  static constexpr bool has_deprecated =
+    detail::has_deprecated_members<asio::basic_waitable_timer<Clock, WaitTraits, Executor>>;
+
+public:
+  using typename base::duration;
+  using typename base::time_point;
+
+  /// The same for another executor.
+  template <class OtherExecutor>
+  struct rebind_executor {
+    /// a timer of `OtherExecutor`
+    using other = basic_waitable_timer<Clock, WaitTraits, OtherExecutor>;
+  };
+
+  using base::base;
+
+  /// Takes over the other timer's expiry and its pending waits. The other one stays on its wheel
+  /// and executor, as a timer that has expired.
+  basic_waitable_timer(basic_waitable_timer&& other) = default;
+
+  /// Cancels what is pending here, then takes over.
+  basic_waitable_timer& operator=(basic_waitable_timer&& other) = default;
+
+  /// The same from a timer of another executor, which is converted.
+  template <std::convertible_to<Executor> OtherExecutor>
+  basic_waitable_timer(basic_waitable_timer<Clock, WaitTraits, OtherExecutor>&& other)
+    : base(std::move(other))
+  {}
+
+  /// The same from a timer of another executor, which is converted.
+  template <std::convertible_to<Executor> OtherExecutor>
+  basic_waitable_timer& operator=(basic_waitable_timer<Clock, WaitTraits, OtherExecutor>&& other)
+  {
+    return *this = basic_waitable_timer(std::move(other));
+  }
+
+  /// Cancels what is pending.
+  ~basic_waitable_timer() = default;
+
+  using base::cancel;
+  using base::cancel_one;
+  using base::expires_at;
+
+  /// As cancel(); `ec` is cleared. This and all below are deprecated.
+  std::size_t cancel(error_code& ec) requires has_deprecated
+  {
+    ec.clear();
+    return cancel();
+  }
+
+  /// As cancel_one(); `ec` is cleared.
+  std::size_t cancel_one(error_code& ec) requires has_deprecated
+  {
+    ec.clear();
+    return cancel_one();
+  }
+
+  /// As expiry().
+  [[nodiscard]] time_point expires_at() const requires has_deprecated { return this->expiry(); }
+
+  /// As expires_at() with an expiry; `ec` is cleared.
+  std::size_t expires_at(const detail::any_time_point<time_point>& deadline,
+                         error_code& ec) requires has_deprecated
+  {
+    ec.clear();
+    return expires_at(deadline);
+  }
+
+  /// What is left until the expiry; negative once it has passed.
+  [[nodiscard]] duration expires_from_now() const requires has_deprecated
+  {
+    return detail::difference(this->expiry(), Clock::now());
+  }
+
+  /// As expires_after().
+  std::size_t expires_from_now(const detail::any_duration<duration>& delay) requires has_deprecated
+  {
+    return this->expires_after(delay);
+  }
+
+  /// The same; `ec` is cleared.
+  std::size_t expires_from_now(const detail::any_duration<duration>& delay,
+                               error_code& ec) requires has_deprecated
+  {
+    ec.clear();
+    return this->expires_after(delay);
+  }
+};
+
+using steady_timer = basic_waitable_timer<std::chrono::steady_clock>;  ///< as wheel_timer
+using system_timer = basic_waitable_timer<std::chrono::system_clock>;  ///< by the time of day
+using high_resolution_timer =
+  basic_waitable_timer<std::chrono::high_resolution_clock>;  ///< by the finest clock
+
+}  // namespace drop_in
+}  // namespace asio_wheel
