@@ -25,55 +25,14 @@
 #include <tuple>
 #include <utility>
 
+#include "support/account.hpp"
 #include "support/socket_pair.hpp"
 
 namespace faults {
 
 namespace asio = boost::asio;
-
-/// What became of the handlers of a case. Any thread may write.
-struct account {
-  std::atomic<std::size_t> made{0};
-  std::atomic<std::size_t> told{
-    0};  ///< of those destroyed, by an exception: the start threw, or the call
-  std::atomic<std::size_t> called{0};
-  std::atomic<std::size_t> aborted{0};  ///< of these
-  std::atomic<std::size_t> twice{0};
-  std::atomic<std::size_t> destroyed{0};  ///< uncalled
-  std::atomic<std::size_t> cancelled{0};  ///< what functions that cancel returned
-
-  [[nodiscard]] std::size_t ended() const { return called + destroyed; }
-};
-
-/// A handler of any signature, whose end is entered in an account.
-class accounted {
-public:
-  explicit accounted(account& a) : account_(&a) { ++a.made; }
-  accounted(accounted&& other) noexcept
-    : account_(other.account_),
-      open_(std::exchange(other.open_, false))
-  {}
-  accounted& operator=(accounted&&) = delete;
-  ~accounted()
-  {
-    if (open_) ++account_->destroyed;
-  }
-
-  void operator()()
-  {
-    if (!std::exchange(open_, false)) ++account_->twice;
-    ++account_->called;
-  }
-  void operator()(const asio_wheel::error_code& ec, const auto&...)
-  {
-    if (ec == asio::error::operation_aborted) ++account_->aborted;
-    (*this)();
-  }
-
-private:
-  account* account_;
-  bool open_ = true;
-};
+using support::account;
+using support::accounted;
 
 /// Where the operations of a case are.
 struct surroundings {

@@ -68,8 +68,7 @@ void restart(std::deque<wheel_timer>& own, wheel_timer& shared, const std::atomi
 void live_shortly(std::chrono::nanoseconds life)
 {
   constexpr std::size_t others = 2;
-  auto options = support::with_tick(10us);
-  options.shards = 2;
+  const auto options = support::with_shards(2, 10us);
   auto c = std::make_unique<support::context_with_wheel>(options);
   std::deque<std::deque<wheel_timer>> timers(others);
   for (auto& own : timers) {

@@ -5,7 +5,6 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
-#include <cstdio>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -18,57 +17,27 @@ namespace asio = boost::asio;
 using namespace asio_wheel;
 using namespace std::chrono_literals;
 
-namespace {
-
-std::atomic<std::size_t> started = 0;
-std::atomic<std::size_t> succeeded = 0;
-std::atomic<std::size_t> timed_out = 0;
-std::atomic<std::size_t> other = 0;
-
-auto entry()
-{
-  ++started;
-  return [](error_code ec) {
-    if (!ec)
-      ++succeeded;
-    else if (ec == asio::error::timed_out)
-      ++timed_out;
-    else
-      ++other;
-  };
-}
-
-}  // namespace
-
 int main()
 {
-  auto options = support::with_tick(20us);
-  options.shards = 2;
-  support::context_with_wheel c(options);
+  support::context_with_wheel c(support::with_shards(2, 20us));
+  support::operation_balance balance;
   {
     support::running_threads threads(c.context, 2);
     support::delays around(0us, 200us);
     const support::race_time racing;
     while (racing) {
       std::vector<std::unique_ptr<asio::steady_timer>> timers;
-      std::atomic<int> left = 32;
+      std::atomic<int> left = 0;
       for (int i = 0; i < 32; ++i) {
         auto& timer = timers.emplace_back(std::make_unique<asio::steady_timer>(c.context));
         timer->expires_after(around.next());
-        timer->async_wait(timeout_after(around.next(), [&left, end = entry()](error_code ec) {
-          end(ec);
-          --left;
-        }));
+        timer->async_wait(timeout_after(around.next(), balance.operation(left)));
         // Completes during its initiation, or shortly after.
-        asio::post(c.context, cancel_after(around.next(), [end = entry()] { end({}); }));
+        asio::post(c.context,
+                   cancel_after(around.next(), [end = balance.operation()]() mutable { end({}); }));
       }
       while (left > 0) std::this_thread::yield();
     }
   }
-  std::printf("%zu started, %zu succeeded, %zu timed out, %zu otherwise, %zu still pending\n",
-              started.load(), succeeded.load(), timed_out.load(), other.load(),
-              static_cast<std::size_t>(c.wheel.pending()));
-  const bool right = started == succeeded + timed_out && other == 0 && timed_out > 0 &&
-                     succeeded > 0 && c.wheel.pending() == 0;
-  return right ? 0 : 1;
+  return balance.check(c.wheel.pending());
 }

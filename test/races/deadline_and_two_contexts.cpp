@@ -10,7 +10,6 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <chrono>
-#include <cstdio>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -26,29 +25,6 @@ using namespace asio_wheel;
 using namespace std::chrono_literals;
 
 namespace {
-
-std::atomic<std::size_t> started = 0;
-std::atomic<std::size_t> succeeded = 0;
-std::atomic<std::size_t> timed_out = 0;
-std::atomic<std::size_t> other = 0;
-
-/// Counts an operation. The handler must be called once; it counts the end, and counts `left` down.
-auto entry(std::atomic<int>& left)
-{
-  ++started;
-  ++left;
-  return [&left, calls = 0](error_code ec) mutable {
-    if (++calls > 1)
-      ++other;
-    else if (!ec)
-      ++succeeded;
-    else if (ec == asio::error::timed_out)
-      ++timed_out;
-    else
-      ++other;
-    --left;
-  };
-}
 
 /// One of Asio's operations that may be cancelled only from its strand.
 class operation {
@@ -73,9 +49,9 @@ private:
 
 int main()
 {
-  auto options = support::with_tick(20us);
-  options.shards = 2;
+  const auto options = support::with_shards(2, 20us);
   asio::io_context a;
+  support::operation_balance balance;
   {
     support::running_threads run_a(a, 2);
     support::delays around(0us, 200us);
@@ -89,7 +65,7 @@ int main()
         std::thread run_b([&] { b->context.run(); });
         for (int i = 0; i < 64; ++i) {
           auto& op = operations.emplace_back(std::make_unique<operation>(a, around.next()));
-          op->start(b->wheel, around.next(), entry(left));
+          op->start(b->wheel, around.next(), balance.operation(left));
         }
         if (round % 2 == 0) {
           while (left > 0) std::this_thread::yield();
@@ -102,9 +78,5 @@ int main()
       while (left > 0) std::this_thread::yield();
     }
   }
-  std::printf("%zu started, %zu succeeded, %zu timed out, %zu otherwise\n", started.load(),
-              succeeded.load(), timed_out.load(), other.load());
-  const bool right =
-    started == succeeded + timed_out && other == 0 && timed_out > 0 && succeeded > 0;
-  return right ? 0 : 1;
+  return balance.check();
 }

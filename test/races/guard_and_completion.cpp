@@ -5,7 +5,6 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
-#include <cstdio>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -19,35 +18,11 @@ namespace asio = boost::asio;
 using namespace asio_wheel;
 using namespace std::chrono_literals;
 
-namespace {
-
-std::atomic<std::size_t> started = 0;
-std::atomic<std::size_t> succeeded = 0;
-std::atomic<std::size_t> timed_out = 0;
-std::atomic<std::size_t> other = 0;
-
-auto entry(std::atomic<int>& left)
-{
-  ++started;
-  return [&left](error_code ec) {
-    if (!ec)
-      ++succeeded;
-    else if (ec == asio::error::timed_out)
-      ++timed_out;
-    else
-      ++other;
-    --left;
-  };
-}
-
-}  // namespace
-
 int main()
 {
-  auto options = support::with_tick(20us);
-  options.shards = 2;
-  support::context_with_wheel c(options);
+  support::context_with_wheel c(support::with_shards(2, 20us));
   asio::io_context elsewhere;
+  support::operation_balance balance;
   {
     support::running_threads here(c.context, 2);
     support::running_threads there(elsewhere, 2);
@@ -56,12 +31,12 @@ int main()
     while (racing) {
       std::vector<std::unique_ptr<asio::steady_timer>> timers;
       std::optional<wheel_watchdog> dog(std::in_place, c.wheel, 100us);
-      std::atomic<int> left = 32;
+      std::atomic<int> left = 0;
       for (int i = 0; i < 32; ++i) {
         auto& timer = timers.emplace_back(
           std::make_unique<asio::steady_timer>(i % 2 != 0 ? elsewhere : c.context));
         timer->expires_after(around.next());
-        timer->async_wait(dog->guard(entry(left)));
+        timer->async_wait(dog->guard(balance.operation(left)));
         if (i % 8 == 0) dog->touch();
         if (i == 20) {
           wheel_watchdog moved(std::move(*dog));
@@ -72,10 +47,5 @@ int main()
       while (left > 0) std::this_thread::yield();
     }
   }
-  std::printf("%zu started, %zu succeeded, %zu timed out, %zu otherwise, %zu pending\n",
-              started.load(), succeeded.load(), timed_out.load(), other.load(),
-              static_cast<std::size_t>(c.wheel.pending()));
-  const bool right = started == succeeded + timed_out && other == 0 && timed_out > 0 &&
-                     succeeded > 0 && c.wheel.pending() == 0;
-  return right ? 0 : 1;
+  return balance.check(c.wheel.pending());
 }

@@ -47,9 +47,7 @@ void move_guarded(support::context_with_wheel& c, support::balance& balance,
 
 int main()
 {
-  auto options = support::with_tick(10us);
-  options.shards = 4;
-  support::context_with_wheel c(options);
+  support::context_with_wheel c(support::with_shards(4, 10us));
   support::balance balance;
   {
     support::running_threads loop(c.context, 2);

@@ -16,9 +16,7 @@ using namespace std::chrono_literals;
 
 int main()
 {
-  auto options = support::with_tick(10us);
-  options.shards = 4;
-  support::context_with_wheel c(options);
+  support::context_with_wheel c(support::with_shards(4, 10us));
   asio_wheel::keyed_scheduler<int> scheduler(c.wheel);
   std::atomic<std::size_t> accepted = 0;
   std::atomic<std::size_t> ran = 0;

@@ -16,8 +16,8 @@
 #include <memory>
 #include <optional>
 #include <thread>
-#include <utility>
 
+#include "support/account.hpp"
 #include "support/balance.hpp"
 #include "support/scale.hpp"
 #include "support/threads.hpp"
@@ -26,31 +26,10 @@
 namespace asio = boost::asio;
 using namespace asio_wheel;
 using namespace std::chrono_literals;
+using support::account;
+using support::accounted;
 
 namespace {
-
-std::atomic<std::size_t> made = 0, called = 0, destroyed = 0, twice = 0;
-
-class handler {
-public:
-  handler() { ++made; }
-  handler(handler&& other) noexcept : open_(std::exchange(other.open_, false)) {}
-  handler& operator=(handler&&) = delete;
-  ~handler()
-  {
-    if (open_) ++destroyed;
-  }
-
-  template <class... Args>
-  void operator()(const Args&...)
-  {
-    if (!std::exchange(open_, false)) ++twice;
-    ++called;
-  }
-
-private:
-  bool open_ = true;
-};
 
 /// Where both threads wait for each other.
 class meeting {
@@ -67,24 +46,24 @@ private:
 
 /// A context with a wheel and everything that can wait on it.
 struct world {
-  void start(wheel_timer_service& other, int round)
+  void start(wheel_timer_service& other, int round, account& books)
   {
     if (round % 3 == 0) {
       for (std::size_t i = 0; i < support::scaled(20'000); ++i)
-        home.wheel.async_wait(1h, handler());
+        home.wheel.async_wait(1h, accounted(books));
     }
     for (int i = 0; i < 50; ++i) {
-      home.wheel.async_wait(i * 40us, handler());
-      timer.async_wait(handler());
+      home.wheel.async_wait(i * 40us, accounted(books));
+      timer.async_wait(accounted(books));
       auto& op = operations.emplace_back(home.context, i * 40us);
-      op.async_wait(timeout_after(other, (50 - i) * 40us, handler()));
+      op.async_wait(timeout_after(other, (50 - i) * 40us, accounted(books)));
       auto& guarded = operations.emplace_back(home.context, 1h);
-      guarded.async_wait(dog.guard(handler()));
-      tasks.run_after(i, i * 40us, handler());
+      guarded.async_wait(dog.guard(accounted(books)));
+      tasks.run_after(i, i * 40us, accounted(books));
     }
-    interval.async_tick(handler());
-    beats.async_next(handler());
-    dog.async_expired(handler());
+    interval.async_tick(accounted(books));
+    beats.async_next(accounted(books));
+    dog.async_expired(accounted(books));
   }
 
   void run(int round)
@@ -110,6 +89,7 @@ struct world {
 int main()
 {
   meeting everybody;
+  account books;
   std::array<std::optional<world>, 2> worlds;
   std::atomic<bool> goes_on = true;
   const support::race_time on;
@@ -120,7 +100,7 @@ int main()
       everybody.come();
       mine.emplace();
       everybody.come();
-      mine->start(other->home.wheel, round + thread);
+      mine->start(other->home.wheel, round + thread, books);
       everybody.come();
       mine->run(round + thread);
       if (round % 4 == thread) std::this_thread::sleep_for(300us);
@@ -129,7 +109,7 @@ int main()
       everybody.come();
     }
   });
-  std::printf("%zu handlers, %zu called, %zu destroyed\n", made.load(), called.load(),
-              destroyed.load());
-  return made > 0 && made == called + destroyed && twice == 0 ? 0 : 1;
+  std::printf("%zu handlers, %zu called, %zu destroyed\n", books.made.load(), books.called.load(),
+              books.destroyed.load());
+  return books.made > 0 && books.is_balanced() ? 0 : 1;
 }

@@ -82,4 +82,50 @@ private:
   std::atomic<std::size_t> cancelled_ = 0;
 };
 
+/// Counts operations with a deadline, and how they end; any thread may write.
+class operation_balance {
+public:
+  /// Counts an operation. Its handler must be called once; it counts the end.
+  [[nodiscard]] auto operation()
+  {
+    ++started_;
+    return [this, calls = 0](boost::system::error_code ec) mutable {
+      const bool again = ++calls > 1;
+      if (!again && !ec)
+        ++succeeded_;
+      else if (!again && ec == boost::asio::error::timed_out)
+        ++timed_out_;
+      else
+        ++other_;
+    };
+  }
+
+  /// The same, and counts `left` up here, and down at the end.
+  [[nodiscard]] auto operation(std::atomic<int>& left)
+  {
+    ++left;
+    return [&left, end = operation()](boost::system::error_code ec) mutable {
+      end(ec);
+      --left;
+    };
+  }
+
+  /// 0 if each operation ended once, some in time and some not, and nothing is pending. Prints the
+  /// figures.
+  [[nodiscard]] int check(std::size_t pending = 0) const
+  {
+    std::printf("%zu started, %zu succeeded, %zu timed out, %zu otherwise, %zu still pending\n",
+                started_.load(), succeeded_.load(), timed_out_.load(), other_.load(), pending);
+    const bool right = started_ == succeeded_ + timed_out_ && other_ == 0 && timed_out_ > 0 &&
+                       succeeded_ > 0 && pending == 0;
+    return right ? 0 : 1;
+  }
+
+private:
+  std::atomic<std::size_t> started_ = 0;
+  std::atomic<std::size_t> succeeded_ = 0;
+  std::atomic<std::size_t> timed_out_ = 0;
+  std::atomic<std::size_t> other_ = 0;
+};
+
 }  // namespace support

@@ -25,6 +25,13 @@ inline asio_wheel::wheel_options with_tick(std::chrono::nanoseconds tick)
   return options;
 }
 
+inline asio_wheel::wheel_options with_shards(std::size_t shards, std::chrono::nanoseconds tick)
+{
+  auto options = with_tick(tick);
+  options.shards = shards;
+  return options;
+}
+
 /// Waits of less than 65,536 ticks do not cascade, so each costs one wake-up.
 inline asio_wheel::wheel_options with_long_finest_level(std::chrono::nanoseconds tick)
 {
