@@ -1,12 +1,10 @@
 // L2 service: checks and rounds the options.
 #include <asio_wheel/wheel_options.hpp>
 
-#include <fmt/chrono.h>
-#include <fmt/format.h>
+#include "detail/service/reject.hpp"
 
 #include <algorithm>
 #include <bit>
-#include <stdexcept>
 #include <thread>
 
 namespace asio_wheel {
@@ -16,25 +14,22 @@ constexpr std::chrono::nanoseconds shortest_tick = std::chrono::microseconds{1};
 constexpr std::chrono::nanoseconds longest_tick = std::chrono::hours{24};
 constexpr std::size_t most_slots = 65536;
 
-template <class Value>
-[[noreturn]] void reject(const char* name, const Value& value, const char* range)
-{
-  throw std::invalid_argument(
-    fmt::format("wheel_options::{} is {}; it must be {}", name, value, range));
-}
-
 }  // namespace
 
 wheel_options resolve(wheel_options options)
 {
+  using detail::reject;
   if (options.tick < shortest_tick || options.tick > longest_tick)
-    reject("tick", std::chrono::nanoseconds{options.tick}, "from 1us to 24h");
+    reject("wheel_options::tick is %lldns; it must be from 1us to 24h",
+           detail::in_ns(options.tick));
   if (options.slots < 1 || options.slots > most_slots)
-    reject("slots", options.slots, "from 1 to 65536");
+    reject("wheel_options::slots is %zu; it must be from 1 to 65536", options.slots);
   if (options.shards > max_shards)
-    reject("shards", options.shards, "from 1 to 64, or 0 to have it chosen");
+    reject("wheel_options::shards is %zu; it must be from 1 to 64, or 0 to have it chosen",
+           options.shards);
   if (options.clock != clock_source::precise && options.clock != clock_source::coarse)
-    reject("clock", static_cast<int>(options.clock), "clock_source::precise or ::coarse");
+    reject("wheel_options::clock is %d; it must be clock_source::precise or ::coarse",
+           static_cast<int>(options.clock));
 
   if (options.shards == 0)
     options.shards = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, max_shards);

@@ -3,7 +3,7 @@
 
 #include <asio_wheel/detail/service/recent_wheel.hpp>
 
-#include <fmt/format.h>
+#include "detail/service/reject.hpp"
 
 #include <stdexcept>
 
@@ -50,8 +50,7 @@ wheel_timer_service::~wheel_timer_service()
 void wheel_timer_service::set_pressure(double p)
 {
   if (!(p >= 0 && p <= 1))
-    throw std::invalid_argument(
-      fmt::format("wheel_timer_service: the pressure is {}; it must be from 0 to 1", p));
+    detail::reject("wheel_timer_service: the pressure is %.12g; it must be from 0 to 1", p);
   core_->set_pressure(p);
 }
 

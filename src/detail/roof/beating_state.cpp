@@ -1,11 +1,9 @@
 // L3 roof: the rules of a heartbeat.
 #include <asio_wheel/detail/roof/beating_state.hpp>
 
-#include <fmt/chrono.h>
-#include <fmt/format.h>
+#include "../service/reject.hpp"
 
 #include <algorithm>
-#include <stdexcept>
 #include <utility>
 
 namespace asio_wheel::detail {
@@ -14,10 +12,9 @@ namespace {
 heartbeat_options valid_options(const heartbeat_options& options)
 {
   if (options.interval <= duration::zero())
-    throw std::invalid_argument(fmt::format(
-      "heartbeat_options::interval is {}; it must be more than 0ns", duration{options.interval}));
-  if (options.max_missed == 0)
-    throw std::invalid_argument("heartbeat_options::max_missed is 0; it must be at least 1");
+    reject("heartbeat_options::interval is %lldns; it must be more than 0ns",
+           in_ns(options.interval));
+  if (options.max_missed == 0) reject("heartbeat_options::max_missed is 0; it must be at least 1");
   return options;
 }
 

@@ -1,10 +1,7 @@
 // L3 roof: which tick follows.
 #include <asio_wheel/detail/roof/tick_after.hpp>
 
-#include <fmt/chrono.h>
-#include <fmt/format.h>
-
-#include <stdexcept>
+#include "../service/reject.hpp"
 
 namespace asio_wheel::detail {
 namespace {
@@ -36,7 +33,7 @@ time_point tick_after(time_point tick, duration period, time_point now, missed_t
 void require_positive(const char* what, duration value)
 {
   if (value <= duration::zero())
-    throw std::invalid_argument(fmt::format("{} is {}; it must be more than 0ns", what, value));
+    reject("%s is %lldns; it must be more than 0ns", what, in_ns(value));
 }
 
 }  // namespace asio_wheel::detail

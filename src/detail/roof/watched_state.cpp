@@ -1,11 +1,9 @@
 // L3 roof: what a touch stores, and the deadline that follows from it.
 #include <asio_wheel/detail/roof/watched_state.hpp>
 
-#include <fmt/chrono.h>
-#include <fmt/format.h>
+#include "../service/reject.hpp"
 
 #include <mutex>
-#include <stdexcept>
 #include <utility>
 
 namespace asio_wheel::detail {
@@ -14,21 +12,18 @@ namespace {
 duration valid_timeout(duration timeout)
 {
   if (timeout <= duration::zero())
-    throw std::invalid_argument(
-      fmt::format("wheel_watchdog: the timeout is {}; it must be more than 0ns", timeout));
+    reject("wheel_watchdog: the timeout is %lldns; it must be more than 0ns", in_ns(timeout));
   return timeout;
 }
 
 const idle_window& valid_window(const idle_window& window)
 {
   if (window.min <= duration::zero())
-    throw std::invalid_argument(
-      fmt::format("wheel_watchdog: the idle_window's min is {}; it must be more than 0ns",
-                  duration{window.min}));
+    reject("wheel_watchdog: the idle_window's min is %lldns; it must be more than 0ns",
+           in_ns(window.min));
   if (window.max < window.min)
-    throw std::invalid_argument(
-      fmt::format("wheel_watchdog: the idle_window's max is {}; it must be at least its min, {}",
-                  duration{window.max}, duration{window.min}));
+    reject("wheel_watchdog: the idle_window's max is %lldns; it must be at least its min, %lldns",
+           in_ns(window.max), in_ns(window.min));
   return window;
 }
 
