@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <functional>
 #include <mutex>
 #include <utility>
 
@@ -374,9 +373,7 @@ void wheel_core::drop(wait_op& op, home& h) noexcept
 
 void wheel_core::post_ended(home& h) noexcept
 {
-  if (h.ended_delivery_.post(native,
-                             std::bind_front(&wheel_core::deliver_ended, this, std::ref(h))))
-    return;
+  if (h.ended_delivery_.post(native, [this, at = &h] { deliver_ended(*at); })) return;
   {
     const std::lock_guard lock(h);
     h.ended_delivery_.set_arrived();

@@ -11,6 +11,7 @@
 #include <memory_resource>
 #include <new>
 #include <shared_mutex>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -49,6 +50,32 @@ class task_memory final : public std::pmr::memory_resource {
 };
 
 using task_allocator = std::pmr::polymorphic_allocator<std::byte>;
+
+/// A function of the wheel's own that goes through the context's executor. All are of this one
+/// type, since what Asio makes of a function is a few kilobytes of code for each type.
+class posted_call {
+public:
+  using allocator_type = task_allocator;
+
+  /// Requires that `memory` outlives it.
+  template <class Function>
+  posted_call(task_memory& memory, const Function& f) noexcept
+    : memory_(&memory),
+      call_([](const void* p) { (*static_cast<const Function*>(p))(); })
+  {
+    static_assert(sizeof(Function) <= sizeof(function_) && alignof(Function) <= alignof(void*) &&
+                  std::is_trivially_copyable_v<Function>);
+    ::new (static_cast<void*>(function_)) Function(f);
+  }
+
+  [[nodiscard]] allocator_type get_allocator() const noexcept { return memory_; }
+  void operator()() const { call_(function_); }
+
+private:
+  task_memory* memory_;
+  void (*call_)(const void* function);
+  alignas(void*) std::byte function_[2 * sizeof(void*)];
+};
 
 /// The context's executor, with its type if that is one of Asio's own, whose contexts complete
 /// their timers themselves and count them as work. For any other, Asio completes timers in a thread
@@ -105,8 +132,8 @@ private:
   variant typed_;
 };
 
-/// What the strand runs, while it waits for an executor of somebody else's to take it. There is one
-/// at most, since the strand has asked for one at most.
+/// What the strand runs, while that is on its way through the context. There is one at most, since
+/// the strand has asked for one at most.
 class strand_run {
 public:
   explicit strand_run(task_memory& memory) noexcept : memory_(memory) {}
@@ -156,16 +183,16 @@ struct inner_resources {
   task_memory& memory;
   strand_run run;
 
-  /// Posts `run`, for an executor of somebody else's. False if that has refused it twice.
+  /// Posts `run`. False if the executor has refused it twice.
   [[nodiscard]] bool post_run() noexcept { return try_post_run() || try_post_run(); }
 
   [[nodiscard]] bool try_post_run() noexcept
   {
     try {
-      native.post([this] {
+      native.post(posted_call(memory, [this] {
         run.call();
         client.follow_pass();
-      });
+      }));
       return true;
     } catch (...) {
       return false;
@@ -180,8 +207,8 @@ struct inner_resources {
 ///
 /// The timer's completion is a turn where it is, if the context completes its timers itself. What
 /// the strand asks not to block (`Posts`) goes through the context, from memory that is set aside:
-/// a strand that cannot pass on its own function, behind those it was given, never runs again. An
-/// executor of somebody else's may refuse that function, so it is kept, and posted again later.
+/// a strand that cannot pass on its own function, behind those it was given, never runs again. So
+/// the function is kept, and posted again later if an executor of somebody else's refuses it.
 template <bool Posts = false>
 class inner_executor {
 public:
@@ -190,16 +217,9 @@ public:
   template <class Function>
   void execute(Function f) const
   {
-    const native_executor& native = resources_->native;
-    if (!native.counts_timers) {
+    if (Posts || !resources_->native.counts_timers) {
       resources_->run.put(std::move(f));
       if (!resources_->post_run()) resources_->client.turn_was_refused();
-    } else if (Posts) {
-      native.post(asio::bind_allocator(query(asio::execution::allocator),
-                                       [f = std::move(f), &client = resources_->client]() mutable {
-                                         f();
-                                         client.follow_pass();
-                                       }));
     } else {
       f();
       resources_->client.follow_pass();
@@ -267,6 +287,15 @@ public:
   template <class Function>
   [[nodiscard]] bool post(const native_executor& native, const Function& f) noexcept
   {
+    return post(native, posted_call(memory_, f));
+  }
+
+  /// The context is going away: nothing is posted any more.
+  void close() noexcept { gate_.close(); }
+
+private:
+  [[nodiscard]] bool post(const native_executor& native, const posted_call& f) noexcept
+  {
     const std::shared_lock inside(gate_, std::try_to_lock);
     if (!inside) return true;
     // Twice: an executor that refuses every other function might refuse this one for ever, if
@@ -274,15 +303,10 @@ public:
     return try_post(native, f) || try_post(native, f);
   }
 
-  /// The context is going away: nothing is posted any more.
-  void close() noexcept { gate_.close(); }
-
-private:
-  template <class Function>
-  [[nodiscard]] bool try_post(const native_executor& native, Function f) noexcept
+  [[nodiscard]] static bool try_post(const native_executor& native, const posted_call& f) noexcept
   {
     try {
-      native.post(asio::bind_allocator(task_allocator(&memory_), std::move(f)));
+      native.post(f);
       return true;
     } catch (...) {
       return false;
