@@ -156,7 +156,8 @@ public:
   [[nodiscard]] pending_handlers pending_by_handler();
   [[nodiscard]] std::optional<time_point> next_expiry();
 
-  // For virtual_time, which takes care that one thread at a time moves a clock that is stopped.
+  // For virtual_time, which takes care that one thread at a time moves a clock that is stopped: see
+  // core_clock.cpp.
 
   /// Stops the clock at its present reading. Whether it was running.
   [[nodiscard]] bool stop_clock() noexcept;
