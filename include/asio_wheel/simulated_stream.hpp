@@ -267,8 +267,12 @@ public:
       executor_(place.executor),
       line_(detail::simulated_end::connect(place.wheel, {.send_buffer = std::size_t{1} << 30U}))
   {}
+
+  /// Takes over the connections; no accept may be pending. The other is closed.
   basic_simulated_acceptor(basic_simulated_acceptor&&) = default;
   basic_simulated_acceptor& operator=(basic_simulated_acceptor&&) = delete;
+
+  /// Closes the acceptor.
   ~basic_simulated_acceptor() { close(); }
 
   /// The executor of handlers that have none of their own.
