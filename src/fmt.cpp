@@ -1,9 +1,10 @@
-// L3 roof: the texts that fmt.hpp promises.
+// L3 roof: the texts that fmt.hpp promises. They are made without {fmt}, so that nobody needs that
+// at run time who does not format himself.
 #include <asio_wheel/fmt.hpp>
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
@@ -17,6 +18,45 @@
 namespace asio_wheel {
 namespace {
 
+/// Appends the parts, each a text.
+template <class... Parts>
+void append(std::string& text, const Parts&... parts)
+{
+  (text.append(std::string_view(parts)), ...);
+}
+
+template <class... Parts>
+std::string joined(const Parts&... parts)
+{
+  std::string text;
+  append(text, parts...);
+  return text;
+}
+
+std::string aligned_right(const std::string& text, std::size_t width)
+{
+  return joined(std::string(width - std::min(width, text.size()), ' '), text);
+}
+
+std::string aligned_left(std::string text, std::size_t width)
+{
+  text.resize(std::max(width, text.size()), ' ');
+  return text;
+}
+
+/// `x` as std::to_chars writes it: by default with as few digits as tell it.
+template <class... How>
+std::string digits(double x, How... how)
+{
+  std::array<char, 32> text{};  // the longest is -2.2250738585072014e-308
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), x, how...).ptr};
+}
+
+std::string three_digits(double x)
+{
+  return digits(x, std::chars_format::general, 3);
+}
+
 /// Three digits, in the unit that leaves the fewest before the point.
 std::string human(double ns)
 {
@@ -29,9 +69,9 @@ std::string human(double ns)
                                    {1e9, 119.5, "s"},     {60e9, 119.5, "min"}, {3600e9, 47.5, "h"},
                                    {86'400e9, 729.5, "d"}};
   for (const unit& u : units) {
-    if (ns / u.ns < u.below) return fmt::format("{:.3g} {}", ns / u.ns, u.name);
+    if (ns / u.ns < u.below) return joined(three_digits(ns / u.ns), " ", u.name);
   }
-  return fmt::format("{:.3g} y", ns / (365 * 86'400e9));
+  return joined(three_digits(ns / (365 * 86'400e9)), " y");
 }
 
 std::string human(std::chrono::nanoseconds d)
@@ -41,35 +81,98 @@ std::string human(std::chrono::nanoseconds d)
 
 std::string percentiles(const log2_histogram& h)
 {
-  return fmt::format("p50 {}, p90 {}, p99 {}, max {}", human(h.percentile(50)),
-                     human(h.percentile(90)), human(h.percentile(99)), human(h.max()));
+  return joined("p50 ", human(h.percentile(50)), ", p90 ", human(h.percentile(90)), ", p99 ",
+                human(h.percentile(99)), ", max ", human(h.max()));
 }
 
-std::string text(clock_source clock)
+/// A time, as seen from `now`.
+std::string relative(detail::time_point t, detail::time_point now)
+{
+  if (t == detail::time_point::max()) return "never";
+  if (t < now) return joined(human(now - t), " ago");
+  return joined("in ", human(t - now));
+}
+
+/// Writes metrics, all with the same labels.
+class exposition {
+public:
+  explicit exposition(std::string_view labels) : labels_(labels) {}
+
+  void add(const char* name, const char* type, const char* help, std::uint64_t value)
+  {
+    head(name, type, help);
+    sample(name, "", "", std::to_string(value));
+  }
+
+  void add(const char* name, const char* help, const log2_histogram& h)
+  {
+    // Bucket i holds what is below 2^i ns, and a bound counts what is not above it.
+    constexpr std::size_t first = 10, last = 36;
+    head(name, "histogram", help);
+    std::uint64_t below = 0;
+    for (std::size_t i = 0; i <= last; ++i) {
+      below += h.buckets()[i];
+      if (i < first) continue;
+      const double bound = (std::exp2(static_cast<double>(i)) - 1) / 1e9;
+      sample(name, "_bucket", joined("le=\"", digits(bound), "\""), std::to_string(below));
+    }
+    sample(name, "_bucket", "le=\"+Inf\"", std::to_string(h.count()));
+    sample(name, "_sum", "", digits(static_cast<double>(h.sum().count()) / 1e9));
+    sample(name, "_count", "", std::to_string(h.count()));
+  }
+
+  [[nodiscard]] std::string text() && { return std::move(text_); }
+
+private:
+  void head(const char* name, const char* type, const char* help)
+  {
+    append(text_, "# HELP ", name, " ", help, "\n# TYPE ", name, " ", type, "\n");
+  }
+
+  void sample(const char* name, const char* suffix, const std::string& own,
+              const std::string& value)
+  {
+    const char* const comma = labels_.empty() || own.empty() ? "" : ",";
+    const std::string all = joined(labels_, comma, own);
+    append(text_, name, suffix, all.empty() ? "" : "{", all, all.empty() ? "" : "}", " ", value,
+           "\n");
+  }
+
+  std::string_view labels_;
+  std::string text_;
+};
+
+}  // namespace
+
+namespace detail {
+
+std::string text_of(clock_source clock)
 {
   switch (clock) {
     case clock_source::precise: return "precise";
     case clock_source::coarse: return "coarse";
   }
-  return fmt::format("clock_source({})", static_cast<int>(clock));
+  return joined("clock_source(", std::to_string(static_cast<int>(clock)), ")");
 }
 
-std::string text(const wheel_options& o)
+std::string text_of(const wheel_options& o)
 {
-  return fmt::format("tick {}, slots {}, shards {}, max_pending {}, clock {}", human(o.tick),
-                     o.slots, o.shards == 0 ? "auto" : std::to_string(o.shards),
-                     o.max_pending == 0 ? "unlimited" : std::to_string(o.max_pending),
-                     text(o.clock));
+  return joined("tick ", human(o.tick), ", slots ", std::to_string(o.slots), ", shards ",
+                o.shards == 0 ? "auto" : std::to_string(o.shards), ", max_pending ",
+                o.max_pending == 0 ? "unlimited" : std::to_string(o.max_pending), ", clock ",
+                text_of(o.clock));
 }
 
-std::string text(const wheel_stats& s)
+std::string text_of(const wheel_stats& s)
 {
   const auto most = std::max({s.pending, s.started, s.expired, s.cancelled, s.met, s.rejected,
                               s.wakeups, s.cascaded, s.largest_batch});
-  const std::size_t width = fmt::formatted_size("{}", most);
+  const std::size_t width = std::to_string(most).size();
+  constexpr std::size_t longest_name = 13;
   std::string lines;
   const auto row = [&](const char* name, std::uint64_t n) {
-    fmt::format_to(std::back_inserter(lines), "{:<13}  {:>{}}\n", name, n, width);
+    append(lines, aligned_left(name, longest_name), "  ", aligned_right(std::to_string(n), width),
+           "\n");
   };
   row("pending", s.pending);
   row("started", s.started);
@@ -80,16 +183,16 @@ std::string text(const wheel_stats& s)
   row("wakeups", s.wakeups);
   row("cascaded", s.cascaded);
   row("largest batch", s.largest_batch);
-  return fmt::format("{}{:<13}  {}", lines, "lateness", percentiles(s.lateness));
+  return joined(lines, aligned_left("lateness", longest_name), "  ", percentiles(s.lateness));
 }
 
-std::string text(const log2_histogram& h)
+std::string text_of(const log2_histogram& h)
 {
   constexpr double longest_bar = 40;
   const auto& buckets = h.buckets();
   const std::uint64_t most = *std::max_element(buckets.begin(), buckets.end());
-  const std::size_t width = fmt::formatted_size("{}", most);
-  std::string lines = fmt::format("count {}, {}", h.count(), percentiles(h));
+  const std::size_t width = std::to_string(most).size();
+  std::string lines = joined("count ", std::to_string(h.count()), ", ", percentiles(h));
   // From the first bucket that counts anything to the last.
   const auto counts = [](std::uint64_t n) { return n != 0; };
   auto bucket = std::find_if(buckets.begin(), buckets.end(), counts);
@@ -97,23 +200,15 @@ std::string text(const log2_histogram& h)
     std::find_if(buckets.rbegin(), std::make_reverse_iterator(bucket), counts).base();
   for (; bucket < end; ++bucket) {
     const auto bar = longest_bar * static_cast<double>(*bucket) / static_cast<double>(most);
-    fmt::format_to(std::back_inserter(lines), "\n< {:<8}  {:>{}}{}{}",
-                   human(std::exp2(bucket - buckets.begin())), *bucket, width,
-                   *bucket == 0 ? "" : "  ",
-                   std::string(static_cast<std::size_t>(std::ceil(bar)), '#'));
+    append(lines, "\n< ", aligned_left(human(std::exp2(bucket - buckets.begin())), 8), "  ",
+           aligned_right(std::to_string(*bucket), width));
+    if (*bucket != 0)
+      append(lines, "  ", std::string(static_cast<std::size_t>(std::ceil(bar)), '#'));
   }
   return lines;
 }
 
-/// A time, as seen from `now`.
-std::string relative(detail::time_point t, detail::time_point now)
-{
-  if (t == detail::time_point::max()) return "never";
-  if (t < now) return human(now - t) + " ago";
-  return "in " + human(t - now);
-}
-
-std::string text(const pending_handlers& p)
+std::string text_of(const pending_handlers& p)
 {
   struct line {
     std::string count, earliest, latest;
@@ -131,61 +226,13 @@ std::string text(const pending_handlers& p)
   }
   std::string all;
   for (const line& l : lines)
-    fmt::format_to(std::back_inserter(all), "{}{:>{}}  {:>{}}  {:>{}}  {}", all.empty() ? "" : "\n",
-                   l.count, count, l.earliest, earliest, l.latest, latest, l.handler);
+    append(all, all.empty() ? "" : "\n", aligned_right(l.count, count), "  ",
+           aligned_right(l.earliest, earliest), "  ", aligned_right(l.latest, latest), "  ",
+           l.handler);
   return all;
 }
 
-/// Writes metrics, all with the same labels.
-class exposition {
-public:
-  explicit exposition(std::string_view labels) : labels_(labels) {}
-
-  void add(const char* name, const char* type, const char* help, std::uint64_t value)
-  {
-    head(name, type, help);
-    sample(name, "", "", value);
-  }
-
-  void add(const char* name, const char* help, const log2_histogram& h)
-  {
-    // Bucket i holds what is below 2^i ns, and a bound counts what is not above it.
-    constexpr std::size_t first = 10, last = 36;
-    head(name, "histogram", help);
-    std::uint64_t below = 0;
-    for (std::size_t i = 0; i <= last; ++i) {
-      below += h.buckets()[i];
-      if (i < first) continue;
-      const double bound = (std::exp2(static_cast<double>(i)) - 1) / 1e9;
-      sample(name, "_bucket", fmt::format("le=\"{}\"", bound), below);
-    }
-    sample(name, "_bucket", "le=\"+Inf\"", h.count());
-    sample(name, "_sum", "", static_cast<double>(h.sum().count()) / 1e9);
-    sample(name, "_count", "", h.count());
-  }
-
-  [[nodiscard]] std::string text() && { return std::move(text_); }
-
-private:
-  void head(const char* name, const char* type, const char* help)
-  {
-    fmt::format_to(std::back_inserter(text_), "# HELP {0} {1}\n# TYPE {0} {2}\n", name, help, type);
-  }
-
-  template <class T>
-  void sample(const char* name, const char* suffix, const std::string& own, T value)
-  {
-    const bool both = !labels_.empty() && !own.empty();
-    const bool any = !labels_.empty() || !own.empty();
-    fmt::format_to(std::back_inserter(text_), "{}{}{}{}{}{}{} {}\n", name, suffix, any ? "{" : "",
-                   labels_, both ? "," : "", own, any ? "}" : "", value);
-  }
-
-  std::string_view labels_;
-  std::string text_;
-};
-
-}  // namespace
+}  // namespace detail
 
 std::string prometheus(const wheel_stats& s, std::string_view labels)
 {
@@ -207,18 +254,5 @@ std::string prometheus(const wheel_stats& s, std::string_view labels)
         s.lateness);
   return std::move(e).text();
 }
-
-template <class T>
-fmt::format_context::iterator text_formatter<T>::format(const T& value,
-                                                        fmt::format_context& context) const
-{
-  return fmt::formatter<std::string_view>::format(text(value), context);
-}
-
-template struct text_formatter<clock_source>;
-template struct text_formatter<wheel_options>;
-template struct text_formatter<wheel_stats>;
-template struct text_formatter<log2_histogram>;
-template struct text_formatter<pending_handlers>;
 
 }  // namespace asio_wheel

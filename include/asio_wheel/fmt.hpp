@@ -1,5 +1,5 @@
 // L3 roof: how statistics and options read, for {fmt} and for Prometheus. The umbrella header
-// leaves it out.
+// leaves it out. {fmt} is what the program has of it: the library itself does without.
 #pragma once
 
 #include <asio_wheel/detail/ground/requirements.hpp>
@@ -15,6 +15,15 @@
 #include <string_view>
 
 namespace asio_wheel {
+namespace detail {
+
+[[nodiscard]] ASIO_WHEEL_EXPORT std::string text_of(clock_source clock);
+[[nodiscard]] ASIO_WHEEL_EXPORT std::string text_of(const wheel_options& options);
+[[nodiscard]] ASIO_WHEEL_EXPORT std::string text_of(const wheel_stats& stats);
+[[nodiscard]] ASIO_WHEEL_EXPORT std::string text_of(const log2_histogram& histogram);
+[[nodiscard]] ASIO_WHEEL_EXPORT std::string text_of(const pending_handlers& pending);
+
+}  // namespace detail
 
 /// Formats a `T` as a text, with fill, alignment and width as for any string.
 ///
@@ -28,14 +37,11 @@ namespace asio_wheel {
 template <class T>
 struct text_formatter : fmt::formatter<std::string_view> {
   /// Appends the text.
-  fmt::format_context::iterator format(const T& value, fmt::format_context& context) const;
+  fmt::format_context::iterator format(const T& value, fmt::format_context& context) const
+  {
+    return fmt::formatter<std::string_view>::format(detail::text_of(value), context);
+  }
 };
-
-extern template struct ASIO_WHEEL_EXPORT text_formatter<clock_source>;
-extern template struct ASIO_WHEEL_EXPORT text_formatter<wheel_options>;
-extern template struct ASIO_WHEEL_EXPORT text_formatter<wheel_stats>;
-extern template struct ASIO_WHEEL_EXPORT text_formatter<log2_histogram>;
-extern template struct ASIO_WHEEL_EXPORT text_formatter<pending_handlers>;
 
 /// All of `stats` in Prometheus' text format, for a server to answer a scrape of /metrics with, as
 /// `text/plain; version=0.0.4`. doc/observing.md has what the figures mean.
