@@ -52,10 +52,12 @@ program() {
   "$result"
 }
 
-# shared <compiler> <standard> <argument>...: fails to link where an ASIO_WHEEL_EXPORT is missing.
+# shared <compiler> <standard> <argument>...: fails to link where an ASIO_WHEEL_EXPORT is missing, and
+# where the library needs {fmt}.
 shared() {
   local flags=(-fPIC -fvisibility=hidden -fvisibility-inlines-hidden -DASIO_WHEEL_SHARED)
-  compile "$@" "${flags[@]}" -DASIO_WHEEL_BUILDING -shared "$library" -o "$result.so" -lfmt
+  compile "$@" "${flags[@]}" -DASIO_WHEEL_BUILDING -shared "$library" -o "$result.so" \
+    -Wl,-z,defs -Wl,--version-script=src/exports.map
   compile "$@" "${flags[@]}" test/builds/everything.cpp "$result.so" -o "$result" -lfmt
   "$result"
 }

@@ -4,7 +4,7 @@
 #include <asio_wheel/detail/ground/intrusive_ptr.hpp>
 #include <asio_wheel/detail/service/core.hpp>
 
-#include <fmt/format.h>
+#include "../service/reject.hpp"
 
 #include <algorithm>
 #include <deque>
@@ -13,7 +13,6 @@
 #include <mutex>
 #include <new>
 #include <optional>
-#include <stdexcept>
 #include <string>
 
 namespace asio_wheel::detail {
@@ -412,15 +411,13 @@ simulated_operation::~simulated_operation()
 std::pair<simulated_end, simulated_end> simulated_end::connect(wheel_timer_service& wheel,
                                                                const simulated_link& link)
 {
-  const auto require = [](bool ok, const char* name, const auto& value, const char* range) {
-    if (!ok)
-      throw std::invalid_argument(
-        fmt::format("simulated_link::{} is {}; it must be {}", name, value, range));
-  };
-  require(link.latency >= duration::zero(), "latency", link.latency.count(), "0 or more");
-  require(link.jitter >= duration::zero(), "jitter", link.jitter.count(), "0 or more");
-  require(link.send_buffer != 0, "send_buffer", link.send_buffer, "1 or more");
-  require(link.loss >= 0 && link.loss <= 1, "loss", link.loss, "from 0 to 1");
+  if (link.latency < duration::zero())
+    reject("simulated_link::latency is %lldns; it must be 0ns or more", in_ns(link.latency));
+  if (link.jitter < duration::zero())
+    reject("simulated_link::jitter is %lldns; it must be 0ns or more", in_ns(link.jitter));
+  if (link.send_buffer == 0) reject("simulated_link::send_buffer is 0; it must be 1 or more");
+  if (!(link.loss >= 0 && link.loss <= 1))
+    reject("simulated_link::loss is %.12g; it must be from 0 to 1", link.loss);
   const auto both = std::make_shared<simulated_connection>(wheel, link);
   return {simulated_end(both, 0), simulated_end(both, 1)};
 }
