@@ -298,10 +298,12 @@ void wheel_core::deliver_due(time_point now, bool behind_pass)
   next_wait next{};
   for (int i = 0; i < delivery::length; ++i) {
     take_due(next, now);
-    if (next.fire) post_firing();
     if (next.post) post_due();
-    if (next.renewed != no_tick) wake_at(next.renewed);
-    if (next.op) next.op->end(*next.at, next.outcome, now);
+    if (next.renewed != no_tick) wake_at(std::exchange(next.renewed, no_tick));
+    if (next.op)
+      next.op->end(*next.at, next.outcome, now);
+    else if (next.fire)
+      post_firing();
     if (!next.more) return;
   }
 }
@@ -319,11 +321,13 @@ bool wheel_core::begin_delivery(bool behind_pass) noexcept
 /// Takes the next wait, or files again as many lazy ones as come before that, up to a limit.
 void wheel_core::take_due(next_wait& next, time_point now) noexcept
 {
-  next = {};
+  next.op = nullptr;
+  next.post = next.fire = next.more = false;
   const std::lock_guard lock(due_mutex_);
   if (firing_.is_requested()) return;  // which goes on with the rest
   note_found();
-  for (int i = 0; i < shard::step && !next.op; ++i) {
+  int steps = 0;
+  do {
     next.at = due_.lock_first();
     if (!next.at) return;
     const std::lock_guard at(*next.at, std::adopt_lock);
@@ -333,13 +337,17 @@ void wheel_core::take_due(next_wait& next, time_point now) noexcept
     }
     next.op = next.at->pop_due(now, next.outcome, next.renewed);
     if (!next.at->has_due()) due_.drop_first();
+  } while (!next.op && ++steps < shard::step);
+  if (next.op) {
+    ++burst_;
+    if (next.outcome == wait_outcome::expired || next.outcome == wait_outcome::timed_out)
+      count_ended(1);
   }
   next.more = !due_.empty();
-  if (next.op) ++burst_;
-  if (!next.more) largest_burst_ = std::max(largest_burst_, std::exchange(burst_, 0));
-  next.post = next.more && due_delivery_.request();
-  if (next.outcome == wait_outcome::expired || next.outcome == wait_outcome::timed_out)
-    count_ended(1);
+  if (next.more)
+    next.post = due_delivery_.request();
+  else
+    largest_burst_ = std::max(largest_burst_, std::exchange(burst_, 0));
 }
 
 /// Tells `due_` of what passes have found.
@@ -384,40 +392,49 @@ void wheel_core::post_ended(home& h) noexcept
 void wheel_core::deliver_ended(home& h)
 {
   next_wait next{};
-  int length = delivery::length;
-  for (int i = 0; i < length; ++i) {
-    const tick unneeded = take_ended(next, h, i == 0);
-    if (next.fire) post_firing();
+  for (int left = begin_ended(h); left != 0; --left) {
+    take_ended(next, h);
     if (next.post) post_ended(h);
-    if (unneeded != no_tick) driver_.forget(unneeded);
-    if (next.op) next.op->end(h, next.outcome);
+    if (next.op)
+      next.op->end(h, next.outcome);
+    else if (next.fire)
+      post_firing();
     if (!next.more) return;
-    if (i == 1) length = share_of_turn();
   }
 }
 
-/// How many handlers a delivery of what has ended calls, if several shards have a burst of them.
-int wheel_core::share_of_turn() const noexcept
+/// Returns how many handlers a delivery of what has ended calls: less if several shards have a
+/// burst of them.
+int wheel_core::begin_ended(home& h) noexcept
 {
-  int sharing = 0;
-  for (home* h = shards.latest(); h; h = h->older) sharing += h->ended_delivery_.is_requested();
-  return std::max(1, delivery::length / std::max(1, sharing));
+  tick unneeded = no_tick;
+  {
+    const std::lock_guard lock(h);
+    h.ended_delivery_.set_arrived();
+    h.settle();
+    unneeded = h.take_unneeded();
+  }
+  if (unneeded != no_tick) driver_.forget(unneeded);
+  int sharing = 1;
+  for (home* other = shards.latest(); other; other = other->older)
+    sharing += other != &h && other->ended_delivery_.is_requested();
+  return std::max(1, delivery::length / sharing);
 }
 
-/// Returns what the driver need not wake up for any more.
-tick wheel_core::take_ended(next_wait& next, home& h, bool first) noexcept
+void wheel_core::take_ended(next_wait& next, home& h) noexcept
 {
   const std::lock_guard lock(h);
-  if (first) h.ended_delivery_.set_arrived();
   next.op = nullptr;
-  next.fire = next.post = next.more = false;
-  if (!firing_.is_requested()) {  // which goes on with the rest
-    if (!h.has_deadlines()) next.op = h.pop_ended(next.outcome);
-    next.fire = h.has_deadlines() && firing_.request();
-    next.more = !next.fire && h.has_ended();
-    next.post = next.more && h.ended_delivery_.request();
+  next.post = next.fire = next.more = false;
+  if (firing_.is_requested()) return;  // which goes on with the rest
+  next.op = h.pop_ended(next.outcome);
+  // Whoever lists a deadline requests that it fires. But what was drained is listed here.
+  if (!next.op && h.has_deadlines() && firing_.request()) {
+    next.fire = true;
+    return;
   }
-  return first ? h.take_unneeded() : no_tick;
+  next.more = h.has_ended();
+  next.post = next.more && h.ended_delivery_.request();
 }
 
 // Deadlines of operations.

@@ -79,7 +79,10 @@ void driver::request(bool pass, tick rung) noexcept
     pass_requested_ |= pass;
     if (rung != disarmed && armed_ == rung) armed_ = disarmed;
     if (requested_.exchange(true)) return;
-    again = std::exchange(turn_refused_, false);
+    if (turn_refused_) [[unlikely]] {
+      turn_refused_ = false;
+      again = true;
+    }
     wake_ = at_once;  // the turn will see what is there by then: nobody else need ask for one
     // A pass leaves what the timer is set for, most often.
     if (!pass && armed_ != disarmed && inner_.native.counts_timers) {

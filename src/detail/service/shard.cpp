@@ -169,6 +169,11 @@ std::size_t shard::cancel(timer_wait_list& waits, bool at_home) noexcept
     ++cancelled_;
     return 1;
   }
+  return waits.empty() ? 0 : cancel_some(waits);
+}
+
+std::size_t shard::cancel_some(timer_wait_list& waits) noexcept
+{
   std::size_t n = 0;
   for (int i = 0; i < step && !waits.empty(); ++i) n += cancel(*waits.front());
   return n;
@@ -290,7 +295,6 @@ bool shard::renew(lazy_wait_op& op, time_point now, tick& renewed) noexcept
 
 wait_op* shard::pop_due(time_point now, wait_outcome& outcome, tick& renewed) noexcept
 {
-  settle();
   for (const wheel_entry* e : wheel_.fresh_due()) {
     if (!e) continue;
     const auto& op = static_cast<const wait_op&>(*e);
@@ -308,9 +312,12 @@ wait_op* shard::pop_due(time_point now, wait_outcome& outcome, tick& renewed) no
     const time_point present = std::max(now, clock_.time_of(wheel_.now()));
     if (renew(static_cast<lazy_wait_op&>(*op), present, renewed)) return nullptr;
   }
-  const bool is_sent = op->foreign_ || op->shared_;
-  outcome = is_sent ? send(*op) : begin(*op, now, renewed);
-  return is_sent || outcome != wait_outcome::undecided ? op : nullptr;
+  if (op->foreign_ || op->shared_) {
+    outcome = send(*op);
+    return op;
+  }
+  outcome = decide(*op, now, renewed);
+  return outcome != wait_outcome::undecided ? op : nullptr;
 }
 
 /// Lets a wait go to where it is decided how it ends: to its handler's executor, most often.
@@ -325,6 +332,11 @@ wait_outcome shard::send(wait_op& op) noexcept
 wait_outcome shard::begin(wait_op& op, time_point taken_up, tick& renewed) noexcept
 {
   settle();
+  return decide(op, taken_up, renewed);
+}
+
+wait_outcome shard::decide(wait_op& op, time_point taken_up, tick& renewed) noexcept
+{
   auto outcome = wait_outcome::expired;
   if (op.state_ == wait_state::rejected) {
     outcome = wait_outcome::rejected;
@@ -385,7 +397,7 @@ wait_op* shard::pop_ended(wait_outcome& outcome) noexcept
     outcome = wait_outcome::cancelled;  // which leaves nothing to be done
   } else {
     tick none = no_tick;
-    outcome = begin(*op, {}, none);
+    outcome = decide(*op, {}, none);
   }
   return op;
 }

@@ -66,7 +66,9 @@ std::size_t chunk_pool::capacity() const noexcept
 
 chunk& chunk_pool::take(std::uint32_t slot) noexcept
 {
-  chunk& c = *::new (slabs_.take(chunk_lines)) chunk;
+  void* const memory = spare_ ? static_cast<void*>(spare_) : slabs_.take(chunk_lines);
+  spare_ = nullptr;
+  chunk& c = *::new (memory) chunk;
   ++taken_;
   c.slot = slot;
   c.used = 0;
@@ -77,8 +79,11 @@ chunk& chunk_pool::take(std::uint32_t slot) noexcept
 
 void chunk_pool::give_back(chunk& c) noexcept
 {
-  slabs_.give_back(&c);
   --taken_;
+  if (!spare_)
+    spare_ = &c;
+  else
+    slabs_.give_back(&c);
 }
 
 }  // namespace asio_wheel::detail

@@ -517,7 +517,6 @@ wheel_entry* timing_wheel::front(const outlet& from) const noexcept
 {
   const chunk* const c = from.chunks.head;
   if (!c) return nullptr;
-  if (from.read == 0) prefetch_behind(*c);
   std::size_t i = from.read;
   while (!c->cells[i]) ++i;
   return c->cells[i];
@@ -528,6 +527,7 @@ wheel_entry* timing_wheel::pop(outlet& from) noexcept
   wheel_entry* const e = front(from);
   if (!e) return nullptr;
   chunk& c = *from.chunks.head;
+  if (from.read == 0) prefetch_behind(c);
   from.read = static_cast<std::size_t>(e->at_.cell - c.cells) + 1;
   --size_;
   if (--c.live == 0) leave(from, c);

@@ -221,8 +221,8 @@ private:
   void note_found() noexcept;
   [[gnu::noinline]] void post_ended(home& h) noexcept;
   [[gnu::flatten]] void deliver_ended(home& h);
-  [[nodiscard]] tick take_ended(next_wait& next, home& h, bool first) noexcept;
-  [[nodiscard]] int share_of_turn() const noexcept;
+  [[nodiscard, gnu::noinline]] int begin_ended(home& h) noexcept;
+  void take_ended(next_wait& next, home& h) noexcept;
 
   [[gnu::noinline]] void post_firing() noexcept;
   void fire_deadlines();

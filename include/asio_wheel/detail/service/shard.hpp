@@ -207,7 +207,7 @@ public:
 
   /// The next wait that is due, which leaves the wheel at `now`: begins it, or sends it on its way
   /// if it is `foreign`. Null if there is none, or it was a lazy one whose deadline has moved: that
-  /// is filed again, and its tick noted if it is earlier than `renewed`.
+  /// is filed again, and its tick noted if it is earlier than `renewed`. Requires settle().
   [[nodiscard]] wait_op* pop_due(time_point now, wait_outcome& outcome, tick& renewed) noexcept;
 
   /// Decides how a wait ends that left the wheel at `taken_up`, and makes it unreachable. Undecided
@@ -324,12 +324,14 @@ private:
   static void cut_ties(wait_op& op) noexcept;
 
   [[nodiscard]] static wait_outcome send(wait_op& op) noexcept;
+  [[nodiscard]] wait_outcome decide(wait_op& op, time_point taken_up, tick& renewed) noexcept;
   void set_next(tick next) noexcept;
   [[nodiscard]] tick insert(wait_op& op, tick when);
   void stamp(wait_op& op) noexcept;
   bool erase(wait_op& op) noexcept;
   [[gnu::noinline, gnu::flatten]] void carry_out_cancels() noexcept;
   void end_as_cancelled(wait_op& op) noexcept;
+  [[gnu::noinline]] std::size_t cancel_some(timer_wait_list& waits) noexcept;
   void put_ended(wait_op& op) noexcept;
   [[nodiscard]] bool renew(lazy_wait_op& op, time_point now, tick& renewed) noexcept;
   [[nodiscard]] bool end_uncalled(wait_op& op, std::uint64_t& ended) noexcept;

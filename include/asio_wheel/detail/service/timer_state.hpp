@@ -72,6 +72,8 @@ protected:
   timer_wait_list waits_;  // for a section
 
 private:
+  template <class Then>
+  [[gnu::noinline, gnu::cold]] std::size_t cancel_rest(const home& local, Then then) noexcept;
   void take_over(timer_waits& other, const section& s) noexcept;
 
   std::atomic<home*> home_;  ///< of a core that is counted
@@ -80,10 +82,26 @@ private:
 template <class Then>
 std::size_t timer_waits::cancel(const home& local, Then then) noexcept
 {
+  std::size_t n = 0;
+  {
+    section s = enter();
+    n = s.cancel(waits_, &s.at == &local);
+    if (waits_.empty()) [[likely]] {
+      then(s);
+      return n;
+    }
+  }
+  return n + cancel_rest(local, then);
+}
+
+/// There were more than one critical section cancels.
+template <class Then>
+std::size_t timer_waits::cancel_rest(const home& local, Then then) noexcept
+{
   for (std::size_t n = 0;;) {
     section s = enter();
     n += s.cancel(waits_, &s.at == &local);
-    if (!waits_.empty()) continue;  // there are more than one critical section cancels
+    if (!waits_.empty()) continue;
     then(s);
     return n;
   }

@@ -82,6 +82,14 @@ struct chunk_queue {
 /// wheel that moves its entries must not run out of memory.
 class chunk_pool {
 public:
+  chunk_pool() = default;
+  chunk_pool(const chunk_pool&) = delete;
+  chunk_pool& operator=(const chunk_pool&) = delete;
+  ~chunk_pool()
+  {
+    if (spare_) slabs_.give_back(spare_);
+  }
+
   /// Makes sure that `n` chunks can be out at once. Throws std::bad_alloc, with nothing changed.
   void reserve(std::size_t n)
   {
@@ -99,6 +107,7 @@ private:
   [[gnu::noinline, gnu::cold]] void grow(std::size_t n);
 
   slab_heap slabs_;
+  chunk* spare_ = nullptr;  ///< the last that came back, for the next to be taken
   std::size_t taken_ = 0;
   std::size_t capacity_ = 0;
 };
