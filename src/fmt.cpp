@@ -218,17 +218,17 @@ std::string text_of(const pending_handlers& p)
   for (const auto& row : p.rows)
     lines.push_back({std::to_string(row.count), relative(row.earliest, p.read_at),
                      relative(row.latest, p.read_at), row.handler});
-  std::size_t count = 0, earliest = 0, latest = 0;
+  std::size_t count_width = 0, earliest_width = 0, latest_width = 0;
   for (const line& l : lines) {
-    count = std::max(count, l.count.size());
-    earliest = std::max(earliest, l.earliest.size());
-    latest = std::max(latest, l.latest.size());
+    count_width = std::max(count_width, l.count.size());
+    earliest_width = std::max(earliest_width, l.earliest.size());
+    latest_width = std::max(latest_width, l.latest.size());
   }
   std::string all;
   for (const line& l : lines)
-    append(all, all.empty() ? "" : "\n", aligned_right(l.count, count), "  ",
-           aligned_right(l.earliest, earliest), "  ", aligned_right(l.latest, latest), "  ",
-           l.handler);
+    append(all, all.empty() ? "" : "\n", aligned_right(l.count, count_width), "  ",
+           aligned_right(l.earliest, earliest_width), "  ", aligned_right(l.latest, latest_width),
+           "  ", l.handler);
   return all;
 }
 

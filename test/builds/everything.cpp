@@ -149,7 +149,7 @@ asio::awaitable<void> signs_of_life(fixture& f)
   co_await dog.async_expired();
   expect(f.wheel.now() - start >= 3s, "a touch puts the expiry off");
 
-  heartbeat beat(f.wheel, {.interval = 1s, .max_missed = 2});
+  heartbeat beat(f.wheel, {.interval = 1s, .max_missed = 1});
   beat.received();
   expect(co_await beat.async_next() == heartbeat_event::send_ping, "first a ping");
   beat.sent();
