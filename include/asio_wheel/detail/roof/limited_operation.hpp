@@ -115,7 +115,7 @@ private:
 
   /// What an operation that has completed leaves behind for the last holder.
   struct left_behind {
-    explicit left_behind(const executor_type& ex) : work(ex) {}
+    explicit left_behind(const executor_type& ex) : work(require_target(ex)) {}
 
     executor_work<executor_type> work;
     completion_result<Signatures...> result;
@@ -192,9 +192,25 @@ private:
     }
     void operator()() { std::exchange(op_, nullptr)->deliver(); }
 
+    void go_on() { std::exchange(op_, nullptr)->dispatch_result(); }
+
   private:
     limited_operation* op_;
     const submission* attempt_;
+  };
+
+  /// The same on its way through the wheel's executor, which is the handler's, or leads to one that
+  /// may call a function at once.
+  struct relayed_result {
+    posted_result result;
+
+    void operator()()
+    {
+      if constexpr (runs_anywhere)
+        result();
+      else
+        result.go_on();
+    }
   };
 
   /// What passes on a cancellation from the slot of the user's handler.
@@ -257,6 +273,7 @@ private:
   {
     pass_on([&](const submission& attempt) {
       posted_deadline d(*this, attempt, taken_up, begun);
+      static_cast<void>(require_target(ex));
       if constexpr (never_blocks<executor_type>)
         asio::post(ex, std::move(d));
       else
@@ -281,6 +298,7 @@ private:
     const executor_type ex = executor();
     pass_on([&](const submission& attempt) {
       round r{posted_deadline(*this, attempt, taken_up, begun)};
+      static_cast<void>(require_target(ex));
       if constexpr (std::is_constructible_v<asio::any_io_executor, const executor_type&>) {
         if (!is_of_context(ex, core().context))
           return asio::post(innermost_executor(ex), std::move(r));
@@ -372,15 +390,31 @@ private:
   [[gnu::noinline, gnu::cold]] void finish_elsewhere()
   {
     if (end() != operation_end::completed) return destroy();
-    const auto post = [&](const submission& attempt) {
+    pass_result_on([&](const submission& attempt) {
       posted_result r(*this, attempt);
-      if constexpr (!runs_anywhere) {
-        post_to(executor(), core(), std::move(r));
-      } else if (!core().post(r)) {
-        // Nobody is left who could lend an executor. The operation has completed in this thread.
-        r();
+      if constexpr (!runs_anywhere && never_blocks<executor_type>) {
+        asio::post(require_target(executor()), std::move(r));
+      } else {
+        relayed_result relayed{std::move(r)};
+        // Else nobody is left who could lend an executor. The operation has completed in this
+        // thread.
+        if (!core().post(relayed)) relayed();
       }
-    };
+    });
+  }
+
+  void dispatch_result()
+  {
+    pass_result_on([&](const submission& attempt) {
+      posted_result r(*this, attempt);
+      asio::dispatch(require_target(executor()), std::move(r));
+    });
+  }
+
+  /// Passes the result on. What the executor refuses is left to the next pass.
+  template <class Post>
+  void pass_result_on(Post post)
+  {
     switch (submit(this, post)) {
       case submission_result::taken: return;
       case submission_result::refused:

@@ -11,6 +11,7 @@
 #include <asio_wheel/wheel_errc.hpp>
 
 #include <concepts>
+#include <new>
 #include <type_traits>
 #include <typeinfo>
 #include <utility>
@@ -220,11 +221,23 @@ private:
 
 /// An executor that holds any other of some properties, as any_completion_executor does.
 template <class Executor>
-concept erased_executor = std::constructible_from<Executor, const asio::any_io_executor&> &&
+concept erased_executor =
+  std::constructible_from<Executor, std::nothrow_t, const asio::any_io_executor&> &&
   requires(const Executor& ex)
 {
   ex.target_type();
 };
+
+/// Returns a handler's executor. Throws std::bad_alloc if it is empty: a type-erased handler is
+/// asked for a type-erased executor, and there was no memory for that. Asio does not throw, and an
+/// empty one must not be used.
+template <class Executor>
+[[nodiscard]] const Executor& require_target(const Executor& ex)
+{
+  if constexpr (erased_executor<Executor> && !std::is_same_v<Executor, asio::any_io_executor>)
+    if (!ex) throw std::bad_alloc();
+  return ex;
+}
 
 /// Returns true if `ex` is `native`, so that a function run by one need not be passed to the other.
 template <class Executor>
@@ -233,7 +246,8 @@ template <class Executor>
   if constexpr (std::is_same_v<Executor, asio::any_io_executor>) {
     return ex == native;
   } else if constexpr (erased_executor<Executor>) {
-    return ex == Executor(native);
+    // Either is empty if there was no memory for it.
+    return ex && ex == Executor(std::nothrow, native);
   } else {
     const Executor* target = native.target<Executor>();
     return target && *target == ex;
@@ -246,19 +260,6 @@ inline constexpr bool never_blocks =
   !asio::execution::is_executor<Executor>::value ||
   asio::can_require_v<Executor, asio::execution::blocking_t::never_t>;
 
-/// Posts a function to `ex`. An executor that may call it at once gets it from a function that is
-/// posted to the wheel's executor.
-template <class Executor, class Function>
-void post_to(const Executor& ex, wheel_core& core, Function f)
-{
-  if constexpr (never_blocks<Executor>) {
-    asio::post(ex, std::move(f));
-  } else {
-    auto later = [ex, f = std::move(f)]() mutable { asio::dispatch(ex, std::move(f)); };
-    static_cast<void>(core.post(later));
-  }
-}
-
 /// Starts a wait whose handler has an executor, for which it is offered `candidate`. `native` is
 /// the wheel's own: nothing has to be dispatched to get there.
 template <class Op, class Handler, class Candidate, class Start>
@@ -267,6 +268,7 @@ void launch_wait(Handler& handler, const asio::any_io_executor& native, const Ca
 {
   using associated = asio::associated_executor_t<Handler, Candidate>;
   const associated& ex = asio::get_associated_executor(handler, candidate);
+  static_cast<void>(require_target(ex));
   if (is_native(ex, native))
     wait_handler<Handler, no_executor, Op>::launch(handler, no_executor{}, start);
   else
