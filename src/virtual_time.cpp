@@ -9,7 +9,7 @@
 namespace asio_wheel {
 namespace {
 
-std::function<void()> poll_context_of(const wheel_timer_service& wheel)
+asio::io_context& context_of(const wheel_timer_service& wheel)
 {
   const asio::any_io_executor ex = wheel.get_executor();
   const auto* typed = ex.target<asio::io_context::executor_type>();
@@ -17,10 +17,7 @@ std::function<void()> poll_context_of(const wheel_timer_service& wheel)
     throw std::invalid_argument(
       "virtual_time: the wheel's executor is not that of an io_context; pass a function that runs "
       "the context's ready handlers");
-  return [&context = asio::query(*typed, asio::execution::context)] {
-    if (context.stopped()) context.restart();
-    context.poll();
-  };
+  return asio::query(*typed, asio::execution::context);
 }
 
 /// As far as the clock goes: time_point::max() never comes.
@@ -34,8 +31,14 @@ struct [[nodiscard]] clock_in_motion {
 
 }  // namespace
 
-virtual_time::virtual_time(wheel_timer_service& wheel) : virtual_time(wheel, poll_context_of(wheel))
-{}
+virtual_time::virtual_time(wheel_timer_service& wheel)
+  : virtual_time(wheel, [&context = context_of(wheel)] {
+      if (context.stopped()) context.restart();
+      context.poll();
+    })
+{
+  context_ = &context_of(wheel);
+}
 
 virtual_time::virtual_time(wheel_timer_service& wheel, std::function<void()> run_ready)
   : core_(&detail::core_of(wheel)),
@@ -76,9 +79,21 @@ virtual_time::passage virtual_time::advance_until_idle(detail::any_delay limit)
   const time_point begin = now();
   const time_point end = end_of(limit);
   complete_until(end);
-  const bool idle = core_->is_at_rest();
-  if (!idle) core_->move_clock(end);
-  return {static_cast<std::size_t>(core_->stats().expired - before), now() - begin, idle};
+  passage p;
+  p.idle = core_->is_at_rest();
+  if (!p.idle) core_->move_clock(end);
+  p.expired = static_cast<std::size_t>(core_->stats().expired - before);
+  p.time = now() - begin;
+  if (p.idle) {
+    p.stuck = core_->pending();
+    p.blocked = context_ ? !context_->stopped() : p.stuck != 0;
+  }
+  return p;
+}
+
+void virtual_time::align()
+{
+  advance(core_->clock.time_of(core_->clock.tick_ceil(now())) - now());
 }
 
 /// Where the clock is to stand when it has moved by `d`.

@@ -4,13 +4,20 @@
 #include <asio_wheel/detail/ground/requirements.hpp>
 
 #include <asio_wheel/asio.hpp>
+#include <asio_wheel/simulated_stream.hpp>
 #include <asio_wheel/timed_stream.hpp>
 
+// clang-format off
 #include ASIO_WHEEL_ASIO(basic_stream_socket.hpp)
+#include ASIO_WHEEL_ASIO(buffer.hpp)
+// clang-format on
 #include <boost/beast/core/role.hpp>
 #include <boost/beast/core/stream_traits.hpp>
 #include <boost/beast/websocket/teardown.hpp>
 
+#include <array>
+#include <cstddef>
+#include <memory>
 #include <utility>
 
 // Found by argument-dependent lookup. Include this to use `websocket::stream<tcp_stream>`, or one
@@ -42,6 +49,57 @@ void async_teardown(boost::beast::role_type role,
                     Handler&& handler)
 {
   boost::beast::websocket::async_teardown(role, stream.socket(), std::forward<Handler>(handler));
+}
+
+namespace detail {
+/// Does with a simulated stream what Beast does with a socket.
+template <class Executor>
+struct simulated_teardown {
+  template <class Self>
+  void operator()(Self& self, error_code ec = {}, std::size_t = 0)
+  {
+    using asio::socket_base;
+    const bool is_server = role == boost::beast::role_type::server;
+    if (!bytes) {
+      bytes = std::make_unique<std::array<char, 2048>>();
+      if (is_server) stream.shutdown(socket_base::shutdown_send, ec);
+    }
+    if (!ec) return stream.async_read_some(asio::buffer(*bytes), std::move(self));
+    if (ec == asio::error::eof) {
+      ec.clear();
+      if (!is_server) stream.shutdown(socket_base::shutdown_send, ec);
+      stream.close();
+    }
+    self.complete(ec);
+  }
+
+  boost::beast::role_type role;
+  basic_simulated_stream<Executor>& stream;
+  std::unique_ptr<std::array<char, 2048>> bytes;  ///< null at first
+};
+}  // namespace detail
+
+/// The same for simulated streams, of which there is no blocking form.
+template <class Executor, class Handler>
+void async_teardown(boost::beast::role_type role, basic_simulated_stream<Executor>& stream,
+                    Handler&& handler)
+{
+  asio::async_compose<Handler, void(error_code)>(
+    detail::simulated_teardown<Executor>{role, stream, nullptr}, handler, stream);
+}
+/// The same.
+template <class Executor, class Handler>
+void async_teardown(boost::beast::role_type role,
+                    timed_stream<basic_simulated_stream<Executor>>& stream, Handler&& handler)
+{
+  async_teardown(role, stream.socket(), std::forward<Handler>(handler));
+}
+
+/// For `beast::close_socket`.
+template <class Executor>
+void beast_close_socket(basic_simulated_stream<Executor>& stream)
+{
+  stream.close();
 }
 
 }  // namespace asio_wheel

@@ -3,6 +3,7 @@
 
 #include <asio_wheel/detail/ground/requirements.hpp>
 
+#include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/ground/any_delay.hpp>
 #include <asio_wheel/detail/ground/export.hpp>
 #include <asio_wheel/detail/ground/intrusive_ptr.hpp>
@@ -80,11 +81,25 @@ public:
   /// Exceptions: as of advance().
   bool advance_to_next();
 
+  /// Moves the clock to the beginning of the next tick, unless it stands at one, and completes what
+  /// is due by then. A delay of whole ticks then ends exactly when it has passed.
+  /// Exceptions: as of advance().
+  void align();
+
   /// What advance_until_idle() passed through.
   struct passage {
     std::size_t expired = 0;  ///< waits that did, in all
     duration time{};          ///< how far the clock moved
     bool idle = false;        ///< nothing is left to wait for; otherwise the limit came first
+
+    /// If idle: how many waits are pending that have no deadline, so that time will not end them.
+    /// The wheel's pending_by_handler() says which. Operations of simulated streams are among them.
+    std::size_t stuck = 0;
+
+    /// If idle: whether the context still has work. An operation or a coroutine waits for something
+    /// that time does not bring: what is stuck, or a socket, a channel, a work guard. For contexts
+    /// with a function that runs ready handlers, whether something is stuck.
+    bool blocked = false;
   };
 
   /// Jumps from deadline to deadline, as tokio's paused clock does by itself, and completes what is
@@ -108,6 +123,7 @@ private:
 
   detail::intrusive_ptr<detail::wheel_core> core_;
   std::function<void()> run_ready_;
+  const asio::io_context* context_ = nullptr;  ///< if that is what is run
 };
 
 }  // namespace asio_wheel

@@ -13,8 +13,7 @@ struct wheel_in_virtual_time : context_with_wheel {
   explicit wheel_in_virtual_time(asio_wheel::wheel_options options = {})
     : context_with_wheel(options)
   {
-    wheel.async_wait(std::chrono::nanoseconds{1}, [](boost::system::error_code) {});
-    time.advance_to_next();
+    time.align();
     start = wheel.now();
   }
 

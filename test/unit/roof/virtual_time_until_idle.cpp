@@ -1,15 +1,21 @@
 // virtual_time::advance_until_idle: how far it goes, and what it says about that.
+#include <array>
+#include <asio_wheel/simulated_stream.hpp>
 #include <atomic>
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/buffer.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <vector>
 
@@ -169,6 +175,75 @@ BOOST_AUTO_TEST_CASE(lives_through_a_day_of_heartbeats)
   BOOST_TEST((!day.idle && day.time == 24h));
   BOOST_TEST(pings == 2880U * connections);
   BOOST_TEST(day.expired == pings);
+}
+
+BOOST_AUTO_TEST_CASE(aligns_to_the_beginning_of_a_tick)
+{
+  for (const duration past : {1ns, 999'999ns}) {
+    wheel_in_virtual_time c;
+    c.time.align();  // is there already
+    BOOST_TEST(c.elapsed() == 0ns);
+    c.time.advance(past);
+    bool was_due = false;
+    c.wheel.async_wait(duration::zero(), [&](error_code) { was_due = true; });
+    c.time.align();
+    BOOST_TEST(c.elapsed() == 1ms);
+    BOOST_TEST(was_due);
+    c.wheel.async_wait(5ms, [&](error_code) { was_due = false; });
+    c.time.advance(5ms - 1ns);
+    BOOST_TEST(was_due);
+    c.time.advance(1ns);
+    BOOST_TEST(!was_due);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(says_how_many_waits_are_stuck)
+{
+  wheel_in_virtual_time c;
+  auto ends = simulated_pair(c.wheel);
+  std::array<char, 8> bytes{};
+  asio::co_spawn(
+    c.context,
+    [&]() -> asio::awaitable<void> {
+      co_await ends.first.async_read_some(asio::buffer(bytes), asio::use_awaitable);
+    },
+    asio::detached);
+  c.wheel.async_wait(duration::max(), [](error_code) {});
+  c.wheel.async_wait(1s, [](error_code) {});
+  const auto stuck = c.time.advance_until_idle(1h);
+  BOOST_TEST(stuck.idle);
+  BOOST_TEST(stuck.time == 1s);
+  BOOST_TEST(stuck.stuck == 2U);
+  BOOST_TEST(stuck.blocked);
+  std::size_t named = 0;
+  for (const auto& row : c.wheel.pending_by_handler().rows) named += row.count;
+  BOOST_TEST(named == 2U);
+
+  c.wheel.cancel_all();
+  const auto ended = c.time.advance_until_idle(1h);
+  BOOST_TEST(ended.idle);
+  BOOST_TEST(ended.stuck == 0U);
+  BOOST_TEST(!ended.blocked);
+}
+
+BOOST_AUTO_TEST_CASE(does_not_call_stuck_what_has_a_deadline)
+{
+  wheel_in_virtual_time c;
+  c.wheel.async_wait(2h, [](error_code) {});
+  const auto passage = c.time.advance_until_idle(1h);
+  BOOST_TEST(!passage.idle);
+  BOOST_TEST(passage.stuck == 0U);
+  BOOST_TEST(!passage.blocked);
+}
+
+BOOST_AUTO_TEST_CASE(says_that_something_waits_for_more_than_time)
+{
+  wheel_in_virtual_time c;
+  auto work = std::optional(asio::make_work_guard(c.context));
+  const auto blocked = c.time.advance_until_idle(1h);
+  BOOST_TEST((blocked.idle && blocked.blocked && blocked.stuck == 0U));
+  work.reset();
+  BOOST_TEST(!c.time.advance_until_idle(1h).blocked);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
