@@ -2,6 +2,7 @@
 #include <asio_wheel/detail/service/core.hpp>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <mutex>
 #include <utility>
@@ -51,7 +52,7 @@ void section::finish(home& h, wait_op* destroyed) noexcept
 
   if (fire) c.post_firing();
   if (post) c.post_ended(h);
-  if (unneeded != no_tick) c.driver_.forget(unneeded);
+  if (unneeded != no_tick) c.forget(h, unneeded);
   // The core may go with it.
   if (destroyed) destroyed->end(h, wait_outcome::destroyed);
 }
@@ -203,7 +204,32 @@ void wheel_core::tell_driver(home& h) noexcept
   h.lock();
   const tick unneeded = h.take_unneeded();
   h.unlock();
-  if (unneeded != no_tick) h.core.driver_.forget(unneeded);
+  if (unneeded != no_tick) h.core.forget(h, unneeded);
+}
+
+void wheel_core::forget(home& h, tick unneeded) noexcept
+{
+  if (unneeded == tick{}) erase_resting(h);
+  driver_.forget(unneeded);
+}
+
+/// Erases waits that rest, some at a time.
+void wheel_core::erase_resting(home& h) noexcept
+{
+  std::array<wait_op*, shard::step> erased;
+  std::size_t n = 0;
+  do {
+    n = 0;
+    {
+      const std::lock_guard lock(h);
+      while (n < erased.size()) {
+        wait_op* const op = h.pop_resting();
+        if (!op) break;
+        erased[n++] = op;
+      }
+    }
+    for (std::size_t i = 0; i < n; ++i) erased[i]->end(h, wait_outcome::released);
+  } while (n == erased.size());
 }
 
 // Passes.
@@ -304,6 +330,7 @@ void wheel_core::deliver_due(time_point now, bool behind_pass)
       next.op->end(*next.at, next.outcome, now);
     else if (next.fire)
       post_firing();
+    if (next.idle) tell_driver(*std::exchange(next.idle, nullptr));
     if (!next.more) return;
   }
 }
@@ -336,7 +363,11 @@ void wheel_core::take_due(next_wait& next, time_point now) noexcept
       return;
     }
     next.op = next.at->pop_due(now, next.outcome, next.renewed);
-    if (!next.at->has_due()) due_.drop_first();
+    if (!next.at->has_due()) {
+      due_.drop_first();
+      next.at->note_if_idle();
+      if (next.at->has_unneeded()) next.idle = next.at;
+    }
   } while (!next.op && ++steps < shard::step);
   if (next.op) {
     ++burst_;
@@ -399,7 +430,7 @@ void wheel_core::deliver_ended(home& h)
       next.op->end(h, next.outcome);
     else if (next.fire)
       post_firing();
-    if (!next.more) return;
+    if (!next.more) return tell_driver(h);
   }
 }
 
@@ -414,7 +445,7 @@ int wheel_core::begin_ended(home& h) noexcept
     h.settle();
     unneeded = h.take_unneeded();
   }
-  if (unneeded != no_tick) driver_.forget(unneeded);
+  if (unneeded != no_tick) forget(h, unneeded);
   int sharing = 1;
   for (home* other = shards.latest(); other; other = other->older)
     sharing += other != &h && other->ended_delivery_.is_requested();
@@ -588,6 +619,7 @@ std::size_t wheel_core::cancel_all()
   ++cancel_alls_;
   std::size_t n = 0;
   for (home* h = shards.latest(); h; h = h->older) {
+    erase_resting(*h);
     section s(*h);
     n += s.cancel_all();
   }
@@ -634,6 +666,7 @@ void wheel_core::close() noexcept
   shards.close();
   wait_list all;
   for (home* h = shards.latest(); h; h = h->older) {
+    erase_resting(*h);
     const std::lock_guard lock(*h);
     h->close();
     while (wait_op* const op = h->pop_remaining()) destroy_later(*op, all);

@@ -21,6 +21,7 @@ bool wheel_core::stop_clock() noexcept
 std::uint64_t wheel_core::catch_up() noexcept
 {
   for (home* h = shards.latest(); h; h = h->older) {
+    erase_resting(*h);
     const std::lock_guard lock(*h);
     h->settle();
   }

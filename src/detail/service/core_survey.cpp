@@ -154,6 +154,7 @@ private:
   const std::lock_guard one(survey_mutex_);
   const time_point read_at = clock.start_of_delay();
   for (home* h = shards.latest(); h; h = h->older) {
+    erase_resting(*h);
     for (wheel_walk way = h->begin_walk(); !way.has_ended();) {
       const auto begin = clock_type::now();
       const std::size_t n = look(*h, way, seen);
@@ -169,7 +170,10 @@ private:
 {
   const std::lock_guard one(survey_mutex_);
   tick first = never;
-  for (home* h = shards.latest(); h; h = h->older) first = std::min(first, earliest_tick(*h));
+  for (home* h = shards.latest(); h; h = h->older) {
+    erase_resting(*h);
+    first = std::min(first, earliest_tick(*h));
+  }
   // The last deadlines of all round up to a time that never comes.
   const time_point at = clock.time_of(first);
   if (at == time_point::max()) return std::nullopt;

@@ -19,7 +19,8 @@ operation_guard::operation_guard(wheel_core& c, const moving_deadline* source)
 
 time_point operation_guard::deadline() const noexcept
 {
-  // The wait is to end then, and not to be filed again.
+  // One that rests stays filed. Any other without an operation is to end, and not to be filed again.
+  if (!source_ && shard::rests(*this)) return time_point::max();
   if (closed_ || (guarded_.empty() && !source_)) return time_point::min();
   if (source_) return source_->guarded_until();
   time_point earliest = time_point::max();
@@ -122,18 +123,27 @@ tick operation_guard::refile() noexcept
 bool operation_guard::take_out() noexcept
 {
   if (!is_filed() || !shard::is_reachable(*this)) return false;
-  if (home_.drop_deadline(*this)) core_->count_ended(1);
+  if (shard::rests(*this))
+    home_.erase_resting(*this);
+  else if (home_.drop_deadline(*this))
+    core_->count_ended(1);
   set_unfiled();
   return true;
 }
 
-void operation_guard::take_out_if_at_rest() noexcept
+void operation_guard::rest_if_idle() noexcept
 {
   intrusive_ptr<operation_guard> of_wheel;
   {
     const std::lock_guard lock(home_);
-    if (!guarded_.empty() || !take_out()) return;
-    of_wheel = {this, false};
+    if (!guarded_.empty() || shard::rests(*this)) return;
+    // With a limit, what is not pending makes room for others.
+    if (is_filed() && home_.may_rest(*this) && core_->options.max_pending == 0)
+      home_.start_resting(*this);
+    else if (take_out())
+      of_wheel = {this, false};
+    else
+      return;
   }
   wheel_core::tell_driver(home_);
 }
@@ -166,6 +176,7 @@ void operation_guard::do_end(wait_op& base, home& at, wait_outcome outcome, time
     return describe_handler<operation_guard>(at);
   }
   const intrusive_ptr<operation_guard> of_wheel(&self, false);
+  if (outcome == wait_outcome::released) return;
   self.end_guarded(outcome);
 }
 

@@ -135,6 +135,53 @@ tick shard::hasten(timer_wait_op& op, tick when) noexcept
   return when != at_once ? wake : at_once;
 }
 
+// rest
+
+void shard::start_resting(timer_wait_op& op) noexcept
+{
+  resting_.push_back(op);
+  op.rests_ = true;
+  ++number_resting_;
+  ++met_;
+  note_if_idle();
+}
+
+void shard::stop_resting(timer_wait_op& op) noexcept
+{
+  unlist_resting(op);
+  ++started_;
+}
+
+void shard::erase_resting(timer_wait_op& op) noexcept
+{
+  unlist_resting(op);
+  erase(op);
+  op.state_ = wait_state::none;
+}
+
+timer_wait_op* shard::pop_resting() noexcept
+{
+  timer_wait_op* const op = resting_.front();
+  if (!op) return nullptr;
+  erase_resting(*op);
+  static_cast<lazy_wait_op*>(op)->deadline_->set_unfiled();
+  return op;
+}
+
+void shard::unlist_resting(timer_wait_op& op) noexcept
+{
+  timer_wait_list::erase(op);
+  op.next = nullptr;
+  op.rests_ = false;
+  --number_resting_;
+}
+
+/// `never` is later than any tick that there may be to note.
+void shard::note_if_idle() noexcept
+{
+  if (is_idle() && !has_unneeded()) unneeded_.store(never, std::memory_order_relaxed);
+}
+
 // cancel
 
 std::size_t shard::cancel(wait_op& op) noexcept
@@ -207,6 +254,7 @@ void shard::end_as_cancelled(wait_op& op) noexcept
 std::size_t shard::cancel_all() noexcept
 {
   settle();
+  while (timer_wait_op* const op = resting_.front()) stop_resting(*op);
   all_cancelled_ = stamp_++;  // what is guarded from here on is later
   const std::uint64_t n = pending();
   if (n == 0) return 0;
@@ -226,6 +274,7 @@ bool shard::erase(wait_op& op) noexcept
     return false;
   }
   const tick unneeded = wheel_.erase(op);
+  if (number_resting_ != 0) note_if_idle();
   if (unneeded == no_tick) return true;
   const tick next = next_.load(std::memory_order_relaxed);
   if (next != unknown && unneeded > next) return true;
@@ -249,6 +298,7 @@ bool shard::advance(tick now) noexcept
 void shard::set_next(tick next) noexcept
 {
   unneeded_.store(no_tick, std::memory_order_relaxed);
+  note_if_idle();
   next_.store(next, std::memory_order_seq_cst);
 }
 
@@ -311,6 +361,7 @@ wait_op* shard::pop_due(time_point now, wait_outcome& outcome, tick& renewed) no
     // Another thread's pass may have been made after `now`.
     const time_point present = std::max(now, clock_.time_of(wheel_.now()));
     if (renew(static_cast<lazy_wait_op&>(*op), present, renewed)) return nullptr;
+    if (rests(*op)) stop_resting(static_cast<timer_wait_op&>(*op));
   }
   if (op->foreign_ || op->shared_) {
     outcome = send(*op);
@@ -383,6 +434,7 @@ wait_op* shard::pop_ended(wait_outcome& outcome) noexcept
   } else {
     op = static_cast<wait_op*>(wheel_.pop_drained());
     if (!op) return nullptr;
+    note_if_idle();
     if (op->shared_) {
       op->state_ = wait_state::cancelled;
       --left_of_cancelled_;
@@ -441,6 +493,7 @@ void shard::retry_refused() noexcept
 void shard::close() noexcept
 {
   settle();
+  while (timer_wait_op* const op = resting_.front()) stop_resting(*op);
   closed_ = true;
   wheel_.drain();
 }
@@ -545,7 +598,7 @@ tick shard::take_unneeded() noexcept
   const tick unneeded = unneeded_.load(std::memory_order_relaxed);
   if (unneeded == no_tick) return no_tick;
   unneeded_.store(no_tick, std::memory_order_relaxed);
-  return wheel_.next_tick() == no_tick ? tick{} : unneeded;
+  return is_idle() || wheel_.next_tick() == no_tick ? tick{} : unneeded;
 }
 
 bool shard::has_unneeded() const noexcept

@@ -17,18 +17,17 @@ namespace asio_wheel::detail {
 ///
 /// Locking is one atomic exchange and unlocking a plain store: half the cost of a mutex.
 ///
-/// A thread that finds the lock taken leaves it alone for a while before it looks again. Each look
-/// takes the cache line away from the owner, who most often is about to need it for the next
-/// critical section. Two threads that want the same locks all the time get up to twice as much done
-/// as with looks in quick succession (bench/LOG.md).
+/// A thread that finds the lock taken leaves it alone for some pauses before it looks again. Each
+/// look takes the cache line away from the owner, who most often is about to need it for the next
+/// critical section. The pauses are short, because so are critical sections: a thread that rests
+/// for 10 us instead costs a chat server an eighth of its user time (doc/decisions.md).
 ///
-/// An owner that lost its processor gets it back, whatever the priorities. A waiting thread yields
-/// before it looks, which is enough if the owner has the same priority. After some looks it sleeps
-/// between them, so the owner runs even if the waiting thread has a real-time priority. It notices
-/// the release when its rest or sleep ends, at the latest.
+/// An owner that lost its processor gets it back, whatever the priorities. After some looks, a
+/// waiting thread yields before it looks again, which is enough if the owner has the same priority.
+/// Then it sleeps between looks, so the owner runs even if the waiting thread has a real-time
+/// priority. It notices the release when its sleep ends, at the latest.
 class spin_lock {
 public:
-  static constexpr std::chrono::microseconds rest{10};
   static constexpr std::chrono::microseconds shortest_sleep{50};
   static constexpr std::chrono::microseconds longest_sleep{1000};
 
@@ -48,13 +47,16 @@ public:
 private:
   [[gnu::noinline, gnu::cold]] void lock_contended() noexcept
   {
-    constexpr int rests = 8;
+    constexpr int spins = 16;
+    constexpr int yields = 8;
     do {
       auto sleep = shortest_sleep;
       // A read, which takes less from the owner than another exchange.
       for (int looks = 0; taken_.load(std::memory_order_relaxed); ++looks) {
-        if (looks < rests) {
+        if (looks < spins) {
           leave_alone();
+        } else if (looks < spins + yields) {
+          std::this_thread::yield();
         } else {
           std::this_thread::sleep_for(sleep);
           sleep = std::min(2 * sleep, longest_sleep);
@@ -65,15 +67,18 @@ private:
 
   static void leave_alone() noexcept
   {
-    const auto until = std::chrono::steady_clock::now() + rest;
-    while (std::chrono::steady_clock::now() < until) pause();
-    std::this_thread::yield();
+    constexpr int pauses = 24;
+    for (int i = 0; i < pauses; ++i) pause();
   }
 
   static void pause() noexcept
   {
 #if defined(__x86_64__) || defined(_M_X64)
     _mm_pause();
+#elif defined(__aarch64__) && defined(__GNUC__)
+    __asm__ __volatile__("isb");
+#else
+    std::atomic_signal_fence(std::memory_order_seq_cst);
 #endif
   }
 

@@ -200,6 +200,7 @@ private:
     bool fire = false;       ///< first, post_firing() is to be called
     bool more = false;       ///< afterwards, there may be others
     tick renewed = no_tick;  ///< the earliest of those that were filed again
+    home* idle = nullptr;    ///< afterwards, the driver is to be told of it
     time_point taken_up{};
   };
 
@@ -217,6 +218,8 @@ private:
   [[gnu::noinline]] void post_due() noexcept;
   [[gnu::flatten]] void deliver_due(time_point now, bool behind_pass);
   void take_due(next_wait& next, time_point now) noexcept;
+  void forget(home& h, tick unneeded) noexcept;
+  [[gnu::noinline]] void erase_resting(home& h) noexcept;
   [[nodiscard]] bool begin_delivery(bool behind_pass) noexcept;
   void note_found() noexcept;
   [[gnu::noinline]] void post_ended(home& h) noexcept;

@@ -40,9 +40,9 @@ struct guarded_by {
 ///
 /// To guard an operation is to put its deadline (deadline_wait.hpp) into a list. It is **guarded**
 /// then, and the wheel knows nothing of it. What the wheel has is the guard's own wait. It is filed
-/// for the earliest deadline, while the list is not empty, or the handler of the last operation in
-/// it is running: for that most often starts the next one. When the wait expires, every deadline in
-/// the list is filed as due, and from there lives as any other. It is asked once more when it
+/// for the earliest deadline, and rests (shard.hpp) while the list is empty: the next operation
+/// finds it filed. When the wait expires, every deadline in the list is filed as due, and from
+/// there lives as any other. It is asked once more when it
 /// begins, and goes back into the list if it has not passed.
 ///
 /// Counted: by whoever owns the deadline, by each operation until it ends, by tokens, and by the
@@ -83,6 +83,7 @@ public:
   /// Guards it. Requires that the wait is filed by its time.
   void insert(guarded_wait& deadline) noexcept
   {
+    if (shard::rests(*this)) home_.stop_resting(*this);
     home_.guard(deadline, guarded_);
     has_started_.store(true, std::memory_order_relaxed);
   }
@@ -108,12 +109,12 @@ public:
   /// The source's deadline was brought forward. Returns a tick to wake up at, or no_tick.
   [[nodiscard]] tick hasten() noexcept;
 
-  /// Takes the wait out of the wheel, if there is nothing to guard, and gives up a count. To be
-  /// called behind the handler of an operation that has ended. Most often that has started the
-  /// next one, whose end will see to this.
+  /// Lets the wait rest, if there is nothing to guard, and gives up a count. To be called behind
+  /// the handler of an operation that has ended. Most often that has started the next one, whose
+  /// end will see to this.
   [[gnu::always_inline]] static void rest(operation_guard* counted) noexcept
   {
-    if (!counted->has_started_.load(std::memory_order_relaxed)) counted->take_out_if_at_rest();
+    if (!counted->has_started_.load(std::memory_order_relaxed)) counted->rest_if_idle();
     intrusive_ptr_release(counted);
   }
 
@@ -137,8 +138,11 @@ private:
   [[nodiscard]] bool end_some(wait_outcome outcome, std::uint64_t last) noexcept;
   [[nodiscard]] bool release_some() noexcept;
   [[nodiscard]] bool is_filed() const noexcept { return is_filed_by(guarded_by::latest); }
-  void set_unfiled() noexcept { filed_for_.store(not_filed, std::memory_order_relaxed); }
-  [[gnu::cold]] void take_out_if_at_rest() noexcept;
+  void set_unfiled() noexcept override
+  {
+    filed_for_.store(not_filed, std::memory_order_relaxed);
+  }
+  void rest_if_idle() noexcept;
   [[nodiscard]] bool take_out() noexcept;
 
   static constexpr time_point not_filed = time_point::max();

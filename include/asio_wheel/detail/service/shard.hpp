@@ -173,6 +173,29 @@ public:
   /// no_tick if it did not.
   tick hasten(timer_wait_op& op, tick when) noexcept;
 
+  // rest
+
+  /// A lazy wait **rests** while nobody waits for it: it stays filed for whoever needs it next, but
+  /// is not pending. When a shard has no other waits, those that rest are to be erased, because
+  /// nothing may keep the context running for them (take_unneeded()).
+  [[nodiscard]] static bool rests(const wait_op& op) noexcept { return op.rests_; }
+
+  /// Returns true if it is filed, so that it may rest.
+  [[nodiscard]] bool may_rest(const timer_wait_op& op) const noexcept
+  {
+    return op.state_ == wait_state::filed && !is_all_cancelled(op) && !closed_;
+  }
+
+  void start_resting(timer_wait_op& op) noexcept;
+  void stop_resting(timer_wait_op& op) noexcept;
+
+  /// Notes for take_unneeded() if nothing is left but what rests.
+  void note_if_idle() noexcept;
+
+  /// Erases one that rests.
+  void erase_resting(timer_wait_op& op) noexcept;
+  [[nodiscard]] timer_wait_op* pop_resting() noexcept;
+
   // cancel: how many waits that ends
 
   std::size_t cancel(wait_op& op) noexcept;
@@ -281,8 +304,8 @@ public:
   /// makes it earlier asks for a wake-up afterwards.
   [[nodiscard]] tick next_tick() noexcept;
 
-  /// What there is to wake up for no more: a tick; tick 0 if nothing is left; no_tick if there is
-  /// nothing to say, or somebody has looked ahead since. Says it once.
+  /// What there is to wake up for no more: a tick; tick 0 if nothing is left but what rests;
+  /// no_tick if there is nothing to say, or somebody has looked ahead since. Says it once.
   [[nodiscard, gnu::noinline]] tick take_unneeded() noexcept;
 
   /// Whether take_unneeded() has something to say. Does not require the lock.
@@ -326,6 +349,11 @@ private:
   [[nodiscard]] static wait_outcome send(wait_op& op) noexcept;
   [[nodiscard]] wait_outcome decide(wait_op& op, time_point taken_up, tick& renewed) noexcept;
   void set_next(tick next) noexcept;
+  void unlist_resting(timer_wait_op& op) noexcept;
+  [[nodiscard]] bool is_idle() const noexcept
+  {
+    return number_resting_ != 0 && wheel_.size() == number_resting_;
+  }
   [[nodiscard]] tick insert(wait_op& op, tick when);
   void stamp(wait_op& op) noexcept;
   bool erase(wait_op& op) noexcept;
@@ -354,6 +382,7 @@ private:
   std::atomic<tick> next_{no_tick};
   static constexpr tick unknown{};
 
+  std::size_t number_resting_ = 0;
   wait_list ended_;  ///< out of the wheel, and not to expire
   std::uint64_t begun_ = 0;
   put_off_cancels put_off_;
@@ -365,6 +394,7 @@ private:
   std::uint64_t destroyed_ = 0;  ///< while pending
   std::uint64_t met_ = 0;        ///< deadlines whose operation ended before them
   std::uint64_t expired_ = 0;
+  timer_wait_list resting_;
   wait_list deadlines_;          ///< of operations: ended, or due and requeued
   wait_list firing_;             ///< those that were gathered
   wait_list refused_;            ///< by their executors, of pop_ended()

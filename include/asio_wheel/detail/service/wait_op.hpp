@@ -61,6 +61,7 @@ enum class wait_outcome : std::uint8_t {
   rejected,   ///< the handler is called with too_many_pending
   destroyed,  ///< the handler is destroyed uncalled
   described,  ///< it does not end at all: its home is told the type of its handler
+  released,   ///< it rested, and has been erased: gives up what counts for it
 };
 
 /// Where a wait is. As wide as the word that it is part of.
@@ -175,9 +176,11 @@ protected:
   std::uint64_t cancelled_outside_ : 1 = 0;  ///< its operation was, since the deadline came up last
 
 private:
-  // Orders the starts of one thread across shards (see shard::file). Lasts for 2,800 years of
+  std::uint64_t rests_ : 1 = 0;  ///< of a guard
+
+  // Orders the starts of one thread across shards (see shard::file). Lasts for 1,400 years of
   // 100,000 starts a second.
-  static constexpr unsigned stamp_bits = 53;
+  static constexpr unsigned stamp_bits = 52;
   static constexpr std::uint64_t last_stamp = (std::uint64_t{1} << stamp_bits) - 1;
 
   std::uint64_t stamp_ : stamp_bits = 0;
@@ -227,6 +230,9 @@ public:
 
   /// A wait was filed again, for this deadline.
   virtual void set_filed_for(time_point) noexcept {}
+
+  /// A wait that rested has been erased.
+  virtual void set_unfiled() noexcept {}
 
 protected:
   ~moving_deadline() = default;
