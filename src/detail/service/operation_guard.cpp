@@ -19,7 +19,8 @@ operation_guard::operation_guard(wheel_core& c, const moving_deadline* source)
 
 time_point operation_guard::deadline() const noexcept
 {
-  // One that rests stays filed. Any other without an operation is to end, and not to be filed again.
+  // One that rests stays filed. Any other without an operation is to end, and not to be filed
+  // again.
   if (!source_ && shard::rests(*this)) return time_point::max();
   if (closed_ || (guarded_.empty() && !source_)) return time_point::min();
   if (source_) return source_->guarded_until();

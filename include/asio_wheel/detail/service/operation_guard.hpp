@@ -138,10 +138,7 @@ private:
   [[nodiscard]] bool end_some(wait_outcome outcome, std::uint64_t last) noexcept;
   [[nodiscard]] bool release_some() noexcept;
   [[nodiscard]] bool is_filed() const noexcept { return is_filed_by(guarded_by::latest); }
-  void set_unfiled() noexcept override
-  {
-    filed_for_.store(not_filed, std::memory_order_relaxed);
-  }
+  void set_unfiled() noexcept override { filed_for_.store(not_filed, std::memory_order_relaxed); }
   void rest_if_idle() noexcept;
   [[nodiscard]] bool take_out() noexcept;
 
