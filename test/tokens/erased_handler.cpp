@@ -7,7 +7,9 @@
 #include <boost/asio/any_completion_handler.hpp>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/bind_executor.hpp>
+#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/strand.hpp>
@@ -15,6 +17,7 @@
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <exception>
+#include <memory>
 #include <stdexcept>
 #include <utility>
 
@@ -160,6 +163,24 @@ BOOST_AUTO_TEST_CASE(without_any_executor_needs_a_wheel)
       initiation, *std::make_unique<decltype(timeout_after(1h, erased()))>(
                     timeout_after(1h, erased([](error_code, std::size_t) {}))))),
     std::logic_error);
+}
+
+BOOST_AUTO_TEST_CASE(leaves_the_result_when_the_wheel_is_gone)
+{
+  asio::io_context context;
+  auto of_wheel = std::make_unique<context_with_wheel>();
+  manual_operation operation(context.get_executor());
+  support::result result;
+  asio::cancellation_signal signal;
+  operation.async_run(cancel_after(
+    of_wheel->wheel, 1h,
+    asio::bind_cancellation_slot(
+      signal.slot(), erased(asio::bind_executor(context.get_executor(), result.recorder())))));
+  of_wheel.reset();
+  // The operation completes inside the emission, which holds its state.
+  asio::post(context, [&] { signal.emit(asio::cancellation_type::terminal); });
+  support::run_to_end(context);
+  BOOST_TEST(result.failed(asio::error::operation_aborted));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
