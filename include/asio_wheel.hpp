@@ -4,6 +4,7 @@
 
 #include <asio_wheel/detail/ground/requirements.hpp>
 
+#include <asio_wheel/abandon_after.hpp>
 #include <asio_wheel/cancel_after.hpp>
 #include <asio_wheel/drop_in.hpp>
 #include <asio_wheel/heartbeat.hpp>

@@ -165,8 +165,8 @@ std::string text_of(const wheel_options& o)
 
 std::string text_of(const wheel_stats& s)
 {
-  const auto most = std::max({s.pending, s.started, s.expired, s.cancelled, s.met, s.rejected,
-                              s.wakeups, s.cascaded, s.largest_batch});
+  const auto most = std::max({s.pending, s.started, s.expired, s.cancelled, s.met, s.abandoned,
+                              s.rejected, s.wakeups, s.cascaded, s.largest_batch});
   const std::size_t width = std::to_string(most).size();
   constexpr std::size_t longest_name = 13;
   std::string lines;
@@ -179,6 +179,7 @@ std::string text_of(const wheel_stats& s)
   row("expired", s.expired);
   row("cancelled", s.cancelled);
   row("met", s.met);
+  row("abandoned", s.abandoned);
   row("rejected", s.rejected);
   row("wakeups", s.wakeups);
   row("cascaded", s.cascaded);
@@ -243,6 +244,8 @@ std::string prometheus(const wheel_stats& s, std::string_view labels)
   e.add("asio_wheel_expired_total", "counter", "Waits that came to their deadline.", s.expired);
   e.add("asio_wheel_cancelled_total", "counter", "Waits that were cancelled.", s.cancelled);
   e.add("asio_wheel_met_total", "counter", "Deadlines whose operation ended before them.", s.met);
+  e.add("asio_wheel_abandoned", "gauge", "Operations that go on after they were given up.",
+        s.abandoned);
   e.add("asio_wheel_rejected_total", "counter", "Waits refused, as too many were pending.",
         s.rejected);
   e.add("asio_wheel_wakeups_total", "counter", "Times the steady_timer of the wheel fired.",

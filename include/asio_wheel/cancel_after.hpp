@@ -14,7 +14,7 @@ namespace asio_wheel {
 ///     socket.async_read_some(buffer, cancel_after(5s, [](error_code ec, std::size_t n) {}));
 ///     socket.async_read_some(buffer, asio::deferred) | cancel_after(5s);
 ///
-/// `cancel_after([wheel,] delay [, type] [, token])`
+/// `cancel_after([wheel or timer,] delay [, type] [, token])`
 ///
 /// A cancelled operation mostly completes with operation_aborted. If the operation completes first,
 /// or in spite of the cancellation, its result is passed on unchanged. The deadline counts from the
@@ -33,6 +33,9 @@ namespace asio_wheel {
 /// @param wheel  keeps the deadline; by default the wheel of the operation's executor, made if
 ///               there is none (see use_wheel). It must not be destroyed while another thread
 ///               completes the operation. If it is destroyed earlier, the deadline goes with it.
+///               A timer of this library, in the wheel's place, stands for its wheel. Its expiry
+///               and its waits stay what they are. With a timer of a clock other than steady_clock,
+///               `deadline` is of that clock, and converted once.
 /// @param delay  in nanoseconds; rounded up to the wheel's next tick. Zero or less: at once, as if
 ///               posted. duration::max(): never, and it takes no slot.
 /// @param type   of the cancellation; `terminal` by default. Not all operations support all.
@@ -64,7 +67,7 @@ inline constexpr detail::deadline_adapter<detail::duration, detail::deadline_rep
 /// The same at a point in time. A point in the past: at once, as if posted. time_point::max():
 /// never, and it takes no slot.
 ///
-/// `cancel_at([wheel,] deadline [, type] [, token])`
+/// `cancel_at([wheel or timer,] deadline [, type] [, token])`
 inline constexpr detail::deadline_adapter<detail::time_point, detail::deadline_report::aborted>
   cancel_at{};
 

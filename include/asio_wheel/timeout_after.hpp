@@ -13,7 +13,7 @@ namespace asio_wheel {
 ///     co_await socket.async_read_some(buffer, timeout_after(5s));
 ///     co_await asio::co_spawn(ex, request(), timeout_after(5s));
 ///
-/// `timeout_after([wheel,] delay [, type] [, token])`
+/// `timeout_after([wheel or timer,] delay [, type] [, token])`
 ///
 /// Only operation_aborted is changed to timed_out, and only if this deadline came while the
 /// operation was going on. A success, another error, and an abort before the deadline stay what
@@ -41,7 +41,7 @@ inline constexpr detail::deadline_adapter<detail::duration, detail::deadline_rep
 
 /// The same at a point in time.
 ///
-/// `timeout_at([wheel,] deadline [, type] [, token])`
+/// `timeout_at([wheel or timer,] deadline [, type] [, token])`
 inline constexpr detail::deadline_adapter<detail::time_point, detail::deadline_report::timed_out>
   timeout_at{};
 

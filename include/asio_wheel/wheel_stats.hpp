@@ -46,7 +46,7 @@ private:
   std::uint64_t sum_ns_ = 0;  ///< modulo 2^64
 };
 
-/// A reading of a wheel's counters. All but `pending` are since the wheel was made.
+/// A reading of a wheel's counters. All but `pending` and `abandoned` are since the wheel was made.
 ///
 /// Operations that one guard or timed_stream holds share a wait, which counts as one. When it
 /// expires, each of them counts as one more in `started` and in `expired`.
@@ -56,6 +56,7 @@ struct wheel_stats {
   std::uint64_t expired = 0;        ///< waits that reached their deadline
   std::uint64_t cancelled = 0;      ///< waits that ended with operation_aborted
   std::uint64_t met = 0;            ///< deadlines of operations that ended in time
+  std::uint64_t abandoned = 0;      ///< operations that go on after abandon_after gave them up
   std::uint64_t rejected = 0;       ///< waits refused with too_many_pending
   std::uint64_t wakeups = 0;        ///< times the wheel's steady_timer fired
   std::uint64_t cascaded = 0;       ///< moves of a wait to a finer level

@@ -115,6 +115,23 @@ struct operation_that_times_out {
   std::deque<asio::steady_timer> operations;
 };
 
+/// The operation ignores its cancellation.
+struct operation_that_is_abandoned {
+  explicit operation_that_is_abandoned(wheel_timer_service& w) : wheel(w) {}
+
+  template <class Handler>
+  void start(Handler&& h)
+  {
+    auto& operation = operations.emplace_back(wheel.get_executor());
+    operation.obeys = false;
+    operation.seen.reserve(1);
+    operation.async_run(asio_wheel::abandon_after(a_while, std::forward<Handler>(h)));
+  }
+
+  wheel_timer_service& wheel;
+  std::deque<support::manual_operation> operations;
+};
+
 struct tick_of_an_interval {
   explicit tick_of_an_interval(wheel_timer_service& wheel)
     : interval(wheel, wheel.now() + a_while, a_while)
@@ -171,8 +188,8 @@ struct task_of_a_scheduler {
 
 using every_asynchronous_operation =
   std::tuple<plain_wait, wait_of_a_timer, wait_of_another_clock, wait_with_an_executor,
-             operation_that_is_cancelled, operation_that_times_out, tick_of_an_interval,
-             expiry_of_a_watchdog, event_of_a_heartbeat>;
+             operation_that_is_cancelled, operation_that_times_out, operation_that_is_abandoned,
+             tick_of_an_interval, expiry_of_a_watchdog, event_of_a_heartbeat>;
 using every_operation = decltype(std::tuple_cat(std::declval<every_asynchronous_operation>(),
                                                 std::declval<std::tuple<task_of_a_scheduler>>()));
 

@@ -647,6 +647,7 @@ wheel_stats wheel_core::stats() const noexcept
     h->add_to(stats);
   }
   stats.wakeups = driver_.wakeups();
+  stats.abandoned = abandoned;
   const std::lock_guard lock(due_mutex_);
   stats.largest_batch = std::max(largest_burst_, burst_);
   return stats;

@@ -175,13 +175,27 @@ deadline_wait::firing deadline_wait::begin(time_point taken_up) noexcept
       if (outcome == wait_outcome::expired) core().count_ended(1);
       if (outcome == wait_outcome::rejected)
         verdict_ = outcome;
-      else if (outcome == wait_outcome::expired && report_ == deadline_report::timed_out)
+      else if (outcome == wait_outcome::expired && report_ != deadline_report::aborted)
         verdict_ = wait_outcome::timed_out;
       return firing::now;
     }
   }
   if (to_wake) to_wake->wake_at(renewed);
   return firing::off;
+}
+
+bool deadline_wait::goes_on() noexcept
+{
+  const std::lock_guard lock(*home_);
+  return !has_ended();
+}
+
+bool deadline_wait::leave_alone() noexcept
+{
+  const std::lock_guard lock(*home_);
+  if (has_ended()) return false;
+  shard::cut_link(*this);
+  return true;
 }
 
 bool deadline_wait::requeue() noexcept

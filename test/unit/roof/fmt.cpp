@@ -79,6 +79,7 @@ BOOST_AUTO_TEST_CASE(stats_are_aligned_with_a_line_for_each_counter)
   stats.expired = 12;
   stats.cancelled = 12'330;
   stats.met = 8;
+  stats.abandoned = 2;
   stats.rejected = 4;
   stats.wakeups = 5;
   stats.cascaded = 6;
@@ -91,6 +92,7 @@ BOOST_AUTO_TEST_CASE(stats_are_aligned_with_a_line_for_each_counter)
              "expired           12\n"
              "cancelled      12330\n"
              "met                8\n"
+             "abandoned          2\n"
              "rejected           4\n"
              "wakeups            5\n"
              "cascaded           6\n"
@@ -153,8 +155,9 @@ BOOST_AUTO_TEST_CASE(prometheus_gets_every_counter_with_help_and_type)
         "# TYPE asio_wheel_pending gauge", "asio_wheel_pending 3",
         "# TYPE asio_wheel_met_total counter", "asio_wheel_met_total 8",
         "asio_wheel_started_total 0", "asio_wheel_expired_total 0", "asio_wheel_cancelled_total 0",
-        "asio_wheel_rejected_total 0", "asio_wheel_wakeups_total 0", "asio_wheel_cascaded_total 0",
-        "asio_wheel_largest_batch 0", "# TYPE asio_wheel_lateness_seconds histogram"}) {
+        "asio_wheel_abandoned 0", "asio_wheel_rejected_total 0", "asio_wheel_wakeups_total 0",
+        "asio_wheel_cascaded_total 0", "asio_wheel_largest_batch 0",
+        "# TYPE asio_wheel_lateness_seconds histogram"}) {
     const auto lines = lines_of(text);
     BOOST_TEST((std::count(lines.begin(), lines.end(), line) == 1), line);
   }

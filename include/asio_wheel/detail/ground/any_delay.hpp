@@ -71,6 +71,28 @@ template <class Duration, class Rep, class Period>
   }
 }
 
+/// `t - origin`; saturates.
+template <class TimePoint>
+[[nodiscard]] constexpr typename TimePoint::duration difference(TimePoint t,
+                                                                TimePoint origin) noexcept
+{
+  using units = typename TimePoint::duration;
+  const units o = origin.time_since_epoch();
+  if (o < units::zero() && t > TimePoint::max() + o) return units::max();
+  if (o > units::zero() && t < TimePoint::min() + o) return units::min();
+  return t - origin;
+}
+
+/// `t + d`; saturates.
+template <class TimePoint>
+[[nodiscard]] constexpr TimePoint sum(TimePoint t, typename TimePoint::duration d) noexcept
+{
+  using units = typename TimePoint::duration;
+  if (d > units::zero() && t > TimePoint::max() - d) return TimePoint::max();
+  if (d < units::zero() && t < TimePoint::min() - d) return TimePoint::min();
+  return t + d;
+}
+
 /// A delay, made of a duration in any unit (see saturate()) or of what converts to `Duration`.
 template <class Duration>
 class any_duration : public Duration {

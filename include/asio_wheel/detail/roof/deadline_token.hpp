@@ -27,7 +27,9 @@ namespace asio_wheel::detail {
 template <class Time>
 struct time_limit {
   Time when;
-  wheel_timer_service* wheel = nullptr;  ///< null: the wheel of the operation's executor
+  wheel_core* core = nullptr;  ///< null: that of the wheel of the operation's executor
+
+  [[nodiscard]] deadline_filing filing(wheel_core& c) const noexcept { return {c, when}; }
 };
 
 /// A completion token that gives its operation a deadline.
@@ -81,48 +83,83 @@ auto operator|(Operation&& operation, Token&& token)
   return std::forward<Operation>(operation)(std::forward<Token>(token));
 }
 
-/// The type of cancel_after and its kin. Called with a time; with or without a wheel before it, and
-/// a type of cancellation and a token after it. Being an object, it cannot be confused with Asio's
-/// functions of the same name.
+/// What can keep a deadline: a wheel, or a timer on one.
+template <class T>
+concept deadline_place = requires(T& place)
+{
+  typename T::clock_type;
+  {
+    core_of(place)
+    } -> std::same_as<wheel_core&>;
+};
+
+/// What a function takes beside a place that needs a `Time`: a time point is of the place's clock.
+template <class Time, class Place>
+using any_by = std::conditional_t<std::same_as<Time, duration>, any_delay,
+                                  any_time_point<typename Place::time_point>>;
+
+/// The same by the wheel's clock, as things stand.
+template <class Place>
+[[nodiscard]] duration by_wheel(const wheel_core&, const any_delay& delay) noexcept
+{
+  return delay;
+}
+template <class Place>
+[[nodiscard]] time_point by_wheel(const wheel_core& core,
+                                  const any_time_point<typename Place::time_point>& t)
+{
+  using clock = typename Place::clock_type;
+  if constexpr (std::same_as<clock, clock_type>) {
+    return t;
+  } else {
+    if (t == Place::time_point::max()) return time_point::max();
+    return wheel_clock::add(core.clock.now(),
+                            saturate(difference<typename Place::time_point>(t, clock::now())));
+  }
+}
+
+/// Makes the token of an operation with a deadline: partial without a token, and with or without a
+/// type of cancellation.
+template <deadline_report Report, class Limit>
+[[nodiscard]] partial_deadline_token<Limit, Report> make_deadline(
+  Limit limit, asio::cancellation_type type = asio::cancellation_type::terminal)
+{
+  return {limit, type};
+}
+template <deadline_report Report, class Limit, class Token>
+[[nodiscard]] deadline_token<std::decay_t<Token>, Limit, Report> make_deadline(Limit limit,
+                                                                               Token&& token)
+{
+  return {std::forward<Token>(token), limit};
+}
+template <deadline_report Report, class Limit, class Token>
+[[nodiscard]] deadline_token<std::decay_t<Token>, Limit, Report> make_deadline(
+  Limit limit, asio::cancellation_type type, Token&& token)
+{
+  return {std::forward<Token>(token), limit, type};
+}
+
+/// The type of cancel_after and its kin. Called with a time; with or without a wheel or a timer
+/// before it, and a type of cancellation and a token after it. Being an object, it cannot be
+/// confused with Asio's functions of the same name.
 template <class Time, deadline_report Report>
 class deadline_adapter {
   using limit = time_limit<Time>;
-  using partial = partial_deadline_token<limit, Report>;
-  template <class Token>
-  using with = deadline_token<std::decay_t<Token>, limit, Report>;
-  using cancellation = asio::cancellation_type;
 
 public:
-  [[nodiscard]] partial operator()(any<Time> when, cancellation type = cancellation::terminal) const
+  template <class... Rest>
+  [[nodiscard]] auto operator()(any<Time> when, Rest&&... rest) const
+    -> decltype(make_deadline<Report>(limit{when}, std::forward<Rest>(rest)...))
   {
-    return {{when}, type};
+    return make_deadline<Report>(limit{when}, std::forward<Rest>(rest)...);
   }
-  [[nodiscard]] partial operator()(wheel_timer_service& wheel, any<Time> when,
-                                   cancellation type = cancellation::terminal) const
+  template <deadline_place Place, class... Rest>
+  [[nodiscard]] auto operator()(Place& place, any_by<Time, Place> when, Rest&&... rest) const
+    -> decltype(make_deadline<Report>(limit{}, std::forward<Rest>(rest)...))
   {
-    return {{when, &wheel}, type};
-  }
-  template <class Token>
-  [[nodiscard]] with<Token> operator()(any<Time> when, Token&& token) const
-  {
-    return {std::forward<Token>(token), {when}};
-  }
-  template <class Token>
-  [[nodiscard]] with<Token> operator()(any<Time> when, cancellation type, Token&& token) const
-  {
-    return {std::forward<Token>(token), {when}, type};
-  }
-  template <class Token>
-  [[nodiscard]] with<Token> operator()(wheel_timer_service& wheel, any<Time> when,
-                                       Token&& token) const
-  {
-    return {std::forward<Token>(token), {when, &wheel}};
-  }
-  template <class Token>
-  [[nodiscard]] with<Token> operator()(wheel_timer_service& wheel, any<Time> when,
-                                       cancellation type, Token&& token) const
-  {
-    return {std::forward<Token>(token), {when, &wheel}, type};
+    wheel_core& core = core_of(place);
+    return make_deadline<Report>(limit{by_wheel<Place>(core, when), &core},
+                                 std::forward<Rest>(rest)...);
   }
 };
 
@@ -220,9 +257,25 @@ private:
   {
     const auto& ex = executor(args...);
     auto where = filing(by, handler, ex);
+    if constexpr (Report != deadline_report::abandoned)
+      begin(std::forward<I>(i), where, ex, std::forward<Handler>(handler),
+            std::forward<Args>(args)...);
+    else if constexpr (std::is_same_v<std::decay_t<decltype(ex)>, no_executor>)
+      begin(std::forward<I>(i), where, ex,
+            make_abandonable(std::forward<Handler>(handler), where.executor()),
+            std::forward<Args>(args)...);
+    else
+      begin(std::forward<I>(i), where, ex, make_abandonable(std::forward<Handler>(handler), ex),
+            std::forward<Args>(args)...);
+  }
+
+  template <class I, class Where, class Executor, class Handler, class... Args>
+  [[gnu::always_inline]] void begin(I&& i, Where& where, const Executor& ex, Handler&& handler,
+                                    Args&&... args) const
+  {
     const auto& fallback = fallback_for<std::decay_t<Handler>>(where, ex);
     using operation = limited_operation<std::decay_t<Handler>, std::decay_t<decltype(fallback)>,
-                                        decltype(where), Signatures...>;
+                                        Where, Signatures...>;
 
     operation& op = operation::make(std::forward<Handler>(handler), fallback, where, type, Report);
     const typename operation::initiation initiating{op, where};
@@ -246,14 +299,14 @@ private:
     if constexpr (std::is_same_v<Limit, guarded_by>) {
       return guard_filing{by};
     } else {
-      wheel_timer_service* wheel = by.wheel;
-      if (!wheel) {
+      wheel_core* core = by.core;
+      if (!core) {
         if constexpr (std::is_same_v<Executor, no_executor>)
-          wheel = &wheel_of_handler(handler);
+          core = &core_of(wheel_of_handler(handler));
         else
-          wheel = &use_wheel(ex);
+          core = &core_of(use_wheel(ex));
       }
-      return deadline_filing(detail::core_of(*wheel), by.when);
+      return by.filing(*core);
     }
   }
 
@@ -302,11 +355,12 @@ using inner_token =
 template <class Token, class Limit, asio_wheel::detail::deadline_report Report, class... Signatures>
 struct asio_wheel::asio::async_result<asio_wheel::detail::deadline_token<Token, Limit, Report>,
                                       Signatures...> : async_result<Token, Signatures...> {
-  static_assert(Report == asio_wheel::detail::deadline_report::aborted ||
-                  (asio_wheel::detail::reports_error<Signatures> && ...),
-                "timeout_after and timeout_at need an operation that completes with an error_code "
-                "or an exception_ptr first, to put timed_out there; cancel_after and cancel_at do "
-                "not");
+  static_assert(
+    Report == asio_wheel::detail::deadline_report::aborted ||
+      (asio_wheel::detail::reports_error<Signatures> && ...),
+    "timeout_after, abandon_after and the like need an operation that completes with an "
+    "error_code or an exception_ptr first, to put timed_out there; cancel_after and "
+    "cancel_at do not");
 
   template <class Initiation>
   using initiation = asio_wheel::detail::initiate_with_deadline<std::decay_t<Initiation>, Limit,

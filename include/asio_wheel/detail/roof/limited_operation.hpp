@@ -2,6 +2,7 @@
 #pragma once
 
 #include <asio_wheel/asio.hpp>
+#include <asio_wheel/detail/roof/abandonable_handler.hpp>
 #include <asio_wheel/detail/service/completion_result.hpp>
 #include <asio_wheel/detail/service/deadline_wait.hpp>
 #include <asio_wheel/detail/service/embedded_signal.hpp>
@@ -174,25 +175,26 @@ private:
     void operator()() { deadline.go_on(); }
   };
 
-  /// A result on its way through the handler's executor, which may drop it.
-  class posted_result {
+  /// A function on its way through the handler's executor, which may drop it.
+  template <auto Run, auto Dispatch, auto Drop>
+  class posted_call {
   public:
-    posted_result(limited_operation& op, const submission& attempt) noexcept
+    posted_call(limited_operation& op, const submission& attempt) noexcept
       : op_(&op),
         attempt_(&attempt)
     {}
-    posted_result(posted_result&& other) noexcept
+    posted_call(posted_call&& other) noexcept
       : op_(std::exchange(other.op_, nullptr)),
         attempt_(other.attempt_)
     {}
-    posted_result& operator=(posted_result&&) = delete;
-    ~posted_result()
+    posted_call& operator=(posted_call&&) = delete;
+    ~posted_call()
     {
-      if (op_ && !submission::give_back(attempt_, op_)) op_->discard();
+      if (op_ && !submission::give_back(attempt_, op_)) (op_->*Drop)();
     }
-    void operator()() { std::exchange(op_, nullptr)->deliver(); }
+    void operator()() { (std::exchange(op_, nullptr)->*Run)(); }
 
-    void go_on() { std::exchange(op_, nullptr)->dispatch_result(); }
+    void go_on() { (std::exchange(op_, nullptr)->*Dispatch)(); }
 
   private:
     limited_operation* op_;
@@ -201,15 +203,16 @@ private:
 
   /// The same on its way through the wheel's executor, which is the handler's, or leads to one that
   /// may call a function at once.
-  struct relayed_result {
-    posted_result result;
+  template <class Call>
+  struct relayed_call {
+    Call call;
 
     void operator()()
     {
       if constexpr (runs_anywhere)
-        result();
+        call();
       else
-        result.go_on();
+        call.go_on();
     }
   };
 
@@ -260,7 +263,7 @@ private:
         return self.send(ex, taken_up);
     }
     switch (self.begin(taken_up)) {
-      case firing::now: return self.emit(self.type());
+      case firing::now: return self.fire();
       case firing::later:
         if (self.requeue()) self.finish_elsewhere();
         return;
@@ -327,9 +330,21 @@ private:
   void fire_here(time_point taken_up)
   {
     switch (begin(taken_up)) {
-      case firing::now: return emit(type());
+      case firing::now: return fire();
       case firing::later: return go_round(taken_up, core().handlers_begun());
       case firing::off: return release_here();
+    }
+  }
+
+  /// The deadline begins: cancels the operation, on the handler's executor.
+  void fire()
+  {
+    if constexpr (is_abandonable<Handler>) {
+      ask_to_stop(type());
+      rounds_ = 0;
+      give_time();
+    } else {
+      emit(type());
     }
   }
 
@@ -337,13 +352,79 @@ private:
   /// behind what is queued, as if nothing had held it.
   void emit(asio::cancellation_type_t type)
   {
+    ask_to_stop(type);
+    release_elsewhere();
+  }
+
+  [[gnu::always_inline]] void ask_to_stop(asio::cancellation_type_t type)
+  {
     try {
       signal().emit(type);
     } catch (...) {
       release_elsewhere();
       throw;
     }
+  }
+
+  // Of an operation that may be abandoned.
+
+  /// Lets run what is queued: in that the operation may end. Requires a hold.
+  void give_time()
+  {
+    const auto post = [&](const submission& attempt) {
+      using call = posted_call<&limited_operation::abandon_unless_ended,
+                               &limited_operation::dispatch_abandonment,
+                               &limited_operation::release_elsewhere>;
+      call a(*this, attempt);
+      if constexpr (!runs_anywhere && never_blocks<executor_type>) {
+        asio::post(require_target(executor()), std::move(a));
+      } else {
+        relayed_call<call> relayed{std::move(a)};
+        static_cast<void>(core().post(relayed));
+      }
+    };
+    switch (submit(this, post)) {
+      case submission_result::taken: return;
+      case submission_result::refused: return abandon_here();
+      case submission_result::dropped: return release_elsewhere();
+    }
+  }
+
+  void dispatch_abandonment()
+  {
+    constexpr int most_refusals = 256;
+    const auto post = [&](const submission& attempt) {
+      asio::dispatch(require_target(executor()),
+                     posted_call<&limited_operation::abandon_unless_ended,
+                                 &limited_operation::dispatch_abandonment,
+                                 &limited_operation::release_elsewhere>(*this, attempt));
+    };
+    switch (submit(this, post)) {
+      case submission_result::taken: return;
+      case submission_result::refused:
+        if (++rounds_ < most_refusals) return give_time();
+        break;
+      case submission_result::dropped: break;
+    }
     release_elsewhere();
+  }
+
+  void abandon_unless_ended()
+  {
+    constexpr int most_rounds = 8;
+    if (++rounds_ < most_rounds && goes_on()) return give_time();
+    abandon_here();
+  }
+
+  /// Calls the handler, and leaves the state to the operation, on the handler's executor.
+  void abandon_here()
+  {
+    if (!leave_alone()) return release_here();
+    const error_code instead = to_error(verdict());
+    auto handler = handler_.abandon(core());
+    release_here();
+    call_with_error<Signatures...>(std::move(handler),
+                                   instead ? instead : error_code(asio::error::operation_aborted));
   }
 
   void release_elsewhere()
@@ -391,11 +472,13 @@ private:
   {
     if (end() != operation_end::completed) return destroy();
     pass_result_on([&](const submission& attempt) {
-      posted_result r(*this, attempt);
+      using call = posted_call<&limited_operation::deliver, &limited_operation::dispatch_result,
+                               &limited_operation::discard>;
+      call r(*this, attempt);
       if constexpr (!runs_anywhere && never_blocks<executor_type>) {
         asio::post(require_target(executor()), std::move(r));
       } else {
-        relayed_result relayed{std::move(r)};
+        relayed_call<call> relayed{std::move(r)};
         // Else nobody is left who could lend an executor. The operation has completed in this
         // thread.
         if (!core().post(relayed)) relayed();
@@ -406,8 +489,9 @@ private:
   void dispatch_result()
   {
     pass_result_on([&](const submission& attempt) {
-      posted_result r(*this, attempt);
-      asio::dispatch(require_target(executor()), std::move(r));
+      asio::dispatch(require_target(executor()),
+                     posted_call<&limited_operation::deliver, &limited_operation::dispatch_result,
+                                 &limited_operation::discard>(*this, attempt));
     });
   }
 

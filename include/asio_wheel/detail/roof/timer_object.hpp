@@ -137,6 +137,7 @@ protected:
 private:
   template <class, class, class, class>
   friend class timer_object;
+  friend wheel_core& core_of(const timer_object& timer) noexcept { return timer.state_.core(); }
 
   /// Takes a finished executor, since making one may throw, and then takes over the waits.
   timer_object(State&& state, const timer_executor<executor_type>& ex)

@@ -14,28 +14,6 @@
 
 namespace asio_wheel::detail {
 
-/// `t - origin`; saturates.
-template <class TimePoint>
-[[nodiscard]] constexpr typename TimePoint::duration difference(TimePoint t,
-                                                                TimePoint origin) noexcept
-{
-  using units = typename TimePoint::duration;
-  const units o = origin.time_since_epoch();
-  if (o < units::zero() && t > TimePoint::max() + o) return units::max();
-  if (o > units::zero() && t < TimePoint::min() + o) return units::min();
-  return t - origin;
-}
-
-/// `t + d`; saturates.
-template <class TimePoint>
-[[nodiscard]] constexpr TimePoint sum(TimePoint t, typename TimePoint::duration d) noexcept
-{
-  using units = typename TimePoint::duration;
-  if (d > units::zero() && t > TimePoint::max() - d) return TimePoint::max();
-  if (d < units::zero() && t < TimePoint::min() - d) return TimePoint::min();
-  return t + d;
-}
-
 /// What a timer of any `Clock` is, but for its executor: the counterpart of timer_state.
 ///
 /// Its waits are lazy. They are filed under the wheel's time at which the expiry is due if neither

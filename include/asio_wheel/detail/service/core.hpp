@@ -85,6 +85,7 @@ public:
   const native_executor native;
   wheel_clock clock;
   homes shards;
+  std::atomic<std::size_t> abandoned{0};  ///< operations that go on without their handlers
 
   /// Posts a function to the context. False if that is going away: the function is left alone then.
   /// Throws what posting throws.

@@ -21,6 +21,7 @@ namespace asio_wheel::detail {
 enum class deadline_report : std::uint8_t {
   aborted,    ///< as if cancelled: operation_aborted
   timed_out,  ///< asio::error::timed_out
+  abandoned,  ///< the same, even if it has not ended
 };
 
 /// How an operation has ended, if the last holder of its state is to see to the rest.
@@ -182,6 +183,13 @@ protected:
 
   /// Decides on one that has arrived. `later` says that for once, and after an emission.
   [[nodiscard]] firing begin(time_point taken_up) noexcept;
+
+  /// Returns true if the operation goes on. Requires a hold.
+  [[nodiscard]] bool goes_on() noexcept;
+
+  /// The handler is about to be called instead: nothing is passed on to the operation any more.
+  /// Returns false if it has ended. Requires a hold.
+  [[nodiscard]] bool leave_alone() noexcept;
 
   /// Leaves a deadline that was taken up to the next function that lets deadlines fire, and gives
   /// up its hold. Whether the operation has ended meanwhile, and the state is now the caller's.
