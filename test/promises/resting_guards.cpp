@@ -29,7 +29,8 @@ using support::outcome;
 
 namespace {
 
-/// Guards with a timeout of half an hour that have guarded one operation, while something else is pending.
+/// Guards with a timeout of half an hour that have guarded one operation, while something else is
+/// pending.
 struct resting_guards : context_with_wheel {
   explicit resting_guards(std::size_t n = 3, wheel_options options = {})
     : context_with_wheel(options)
