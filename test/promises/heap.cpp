@@ -113,6 +113,13 @@ void* operator new(std::size_t size, std::align_val_t alignment)
 {
   return allocate(size, static_cast<std::size_t>(alignment));
 }
+// Sanitizers have one of their own, which does not call the one above.
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept
+try {
+  return allocate(size, 1);
+} catch (...) {
+  return nullptr;
+}
 void operator delete(void* p) noexcept
 {
   deallocate(p, 1);
