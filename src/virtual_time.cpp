@@ -85,6 +85,9 @@ virtual_time::passage virtual_time::advance_until_idle(detail::any_delay limit)
   p.expired = static_cast<std::size_t>(core_->stats().expired - before);
   p.time = now() - begin;
   if (p.idle) {
+    // The timer may still wait for a deadline that has come, and that counts as work.
+    core_->rest_clock();
+    run_ready_();
     p.stuck = core_->pending();
     p.blocked = context_ ? !context_->stopped() : p.stuck != 0;
   }

@@ -27,6 +27,7 @@
 #include <exception>
 #include <memory>
 #include <stdexcept>
+#include <type_traits>
 #include <utility>
 
 namespace web {
@@ -40,11 +41,13 @@ using std::chrono::milliseconds;
 template <class Stream>
 class server {
 public:
+  using socket_type = typename Stream::socket_type;
+
   server(asio::io_context& context, const settings& s)
     : settings_(s),
       context_(context),
       wheel_(asio_wheel::use_wheel(context)),
-      acceptor_(listen(context, s)),
+      acceptor_(context),
       site_(
         s, counters_, [this] { return sessions_.size(); }, wheel_)
   {}
@@ -53,18 +56,35 @@ public:
   tcp::endpoint endpoint() const { return acceptor_.local_endpoint(); }
   const counters& counted() const { return counters_; }
 
-  /// Accepts connections until stop().
+  /// Listens, and accepts connections until stop().
   void start()
   {
+    acceptor_ = listen(context_, settings_);
     asio::co_spawn(context_, accept(), [](std::exception_ptr thrown) {
       if (thrown) std::rethrow_exception(thrown);
     });
   }
 
+  /// Takes in a connection of another origin. When all places are taken, the one gives way that has
+  /// been in its phase for longest. Whoever gets on with his requests is never that one, however
+  /// many others do nothing.
+  void take_in(socket_type socket)
+  {
+    ++counters_.accepted;
+    while (sessions_.size() >= static_cast<std::size_t>(settings_.max_connections)) {
+      ++counters_.evicted;
+      drop_front();
+    }
+    std::make_shared<session>(std::move(socket), *this)->start();
+  }
+
+  std::size_t connections() const { return sessions_.size(); }
+
   /// Nothing is left to do for the context then.
   void stop()
   {
-    acceptor_.close();
+    error_code ignored;
+    acceptor_.close(ignored);
     while (!sessions_.empty()) drop_front();
   }
 
@@ -109,18 +129,6 @@ private:
     }
   }
 
-  /// When all places are taken, the connection gives way that has been in its phase for longest.
-  /// Whoever gets on with his requests is never that one, however many others do nothing.
-  void take_in(tcp::socket socket)
-  {
-    ++counters_.accepted;
-    while (sessions_.size() >= static_cast<std::size_t>(settings_.max_connections)) {
-      ++counters_.evicted;
-      drop_front();
-    }
-    std::make_shared<session>(std::move(socket), *this)->start();
-  }
-
   void drop_front()
   {
     session& s = sessions_.front();
@@ -160,7 +168,7 @@ template <class Stream>
 class server<Stream>::session : public std::enable_shared_from_this<session>,
                                 public boost::intrusive::list_base_hook<> {
 public:
-  session(tcp::socket socket, server& s)
+  session(socket_type socket, server& s)
     : server_(s),
       stream_(std::move(socket)),
       idle_(stream_.get_executor(), s.settings_.idle_window()),
@@ -168,7 +176,7 @@ public:
       buffer_(static_cast<std::size_t>(s.settings_.max_header) + 1024)
   {
     error_code ignored;
-    stream_.socket().set_option(tcp::no_delay(true), ignored);
+    if constexpr (is_tcp) stream_.socket().set_option(tcp::no_delay(true), ignored);
     s.enter(*this);
   }
   ~session()
@@ -190,11 +198,17 @@ public:
   void reset()
   {
     error_code ignored;
-    stream_.socket().set_option(tcp::socket::linger(true, 0), ignored);
+    if constexpr (is_tcp)
+      stream_.socket().set_option(tcp::socket::linger(true, 0), ignored);
+    else
+      stream_.socket().reset();
     stream_.socket().close(ignored);
   }
 
 private:
+  /// Otherwise it is a simulated stream, in a test.
+  static constexpr bool is_tcp = std::is_same_v<socket_type, tcp::socket>;
+
   using parser = http::request_parser<http::string_body>;
 
   void enter(phase p)
