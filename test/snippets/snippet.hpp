@@ -14,6 +14,7 @@
 #include <chrono>
 #include <coroutine>
 #include <cstdint>
+#include <cstdio>
 #include <deque>
 #include <exception>
 #include <functional>
