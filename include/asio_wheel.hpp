@@ -14,6 +14,7 @@
 #include <asio_wheel/simulated_link.hpp>
 #include <asio_wheel/simulated_stream.hpp>
 #include <asio_wheel/timeout_after.hpp>
+#include <asio_wheel/timeout_policy.hpp>
 #include <asio_wheel/use_wheel.hpp>
 #include <asio_wheel/virtual_time.hpp>
 #include <asio_wheel/wheel_errc.hpp>

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -93,53 +94,100 @@ std::string relative(detail::time_point t, detail::time_point now)
   return joined("in ", human(t - now));
 }
 
-/// Writes metrics, all with the same labels.
+/// Writes metrics of several objects of one kind, each with labels of its own.
+template <class Stats>
 class exposition {
 public:
-  explicit exposition(std::string_view labels) : labels_(labels) {}
-
-  void add(const char* name, const char* type, const char* help, std::uint64_t value)
+  void add(Stats stats, std::string labels)
   {
-    head(name, type, help);
-    sample(name, "", "", std::to_string(value));
+    all_.push_back({std::move(stats), std::move(labels)});
   }
 
-  void add(const char* name, const char* help, const log2_histogram& h)
+  template <class Value, class Part>
+  void write(const char* name, const char* type, const char* help, Value Part::*value)
   {
-    // Bucket i holds what is below 2^i ns, and a bound counts what is not above it.
-    constexpr std::size_t first = 10, last = 36;
-    head(name, "histogram", help);
-    std::uint64_t below = 0;
-    for (std::size_t i = 0; i <= last; ++i) {
-      below += h.buckets()[i];
-      if (i < first) continue;
-      const double bound = (std::exp2(static_cast<double>(i)) - 1) / 1e9;
-      sample(name, "_bucket", joined("le=\"", digits(bound), "\""), std::to_string(below));
-    }
-    sample(name, "_bucket", "le=\"+Inf\"", std::to_string(h.count()));
-    sample(name, "_sum", "", digits(static_cast<double>(h.sum().count()) / 1e9));
-    sample(name, "_count", "", std::to_string(h.count()));
+    append(text_, "# HELP ", name, " ", help, "\n# TYPE ", name, " ", type, "\n");
+    for (const labelled& one : all_) samples(name, one.labels, one.stats.*value);
   }
 
   [[nodiscard]] std::string text() && { return std::move(text_); }
 
 private:
-  void head(const char* name, const char* type, const char* help)
+  struct labelled {
+    Stats stats;
+    std::string labels;
+  };
+
+  void samples(const char* name, const std::string& labels, std::uint64_t value)
   {
-    append(text_, "# HELP ", name, " ", help, "\n# TYPE ", name, " ", type, "\n");
+    sample(name, "", labels, "", std::to_string(value));
   }
 
-  void sample(const char* name, const char* suffix, const std::string& own,
-              const std::string& value)
+  void samples(const char* name, const std::string& labels, double value)
   {
-    const char* const comma = labels_.empty() || own.empty() ? "" : ",";
-    const std::string all = joined(labels_, comma, own);
+    sample(name, "", labels, "", digits(value));
+  }
+
+  void samples(const char* name, const std::string& labels, const log2_histogram& h)
+  {
+    // Bucket i holds what is below 2^i ns, and a bound counts what is not above it.
+    constexpr std::size_t first = 10, last = 36;
+    std::uint64_t below = 0;
+    for (std::size_t i = 0; i <= last; ++i) {
+      below += h.buckets()[i];
+      if (i >= first)
+        bucket(name, labels, digits((std::exp2(static_cast<double>(i)) - 1) / 1e9), below);
+    }
+    sums(name, labels, static_cast<double>(h.sum().count()) / 1e9, h.count());
+  }
+
+  void samples(const char* name, const std::string& labels, const share_histogram& h)
+  {
+    std::uint64_t below = 0;
+    for (std::size_t i = 0; i < share_histogram::size; ++i)
+      bucket(name, labels, digits(share_histogram::bounds[i]), below += h.buckets[i]);
+    sums(name, labels, h.sum, h.count());
+  }
+
+  void bucket(const char* name, const std::string& labels, std::string_view bound,
+              std::uint64_t below)
+  {
+    sample(name, "_bucket", labels, joined("le=\"", bound, "\""), std::to_string(below));
+  }
+
+  void sums(const char* name, const std::string& labels, double sum, std::uint64_t count)
+  {
+    bucket(name, labels, "+Inf", count);
+    sample(name, "_sum", labels, "", digits(sum));
+    sample(name, "_count", labels, "", std::to_string(count));
+  }
+
+  void sample(const char* name, const char* suffix, const std::string& labels,
+              const std::string& own, const std::string& value)
+  {
+    const char* const comma = labels.empty() || own.empty() ? "" : ",";
+    const std::string all = joined(labels, comma, own);
     append(text_, name, suffix, all.empty() ? "" : "{", all, all.empty() ? "" : "}", " ", value,
            "\n");
   }
 
-  std::string_view labels_;
+  std::vector<labelled> all_;
   std::string text_;
+};
+
+/// The label of a policy.
+std::string label_of(const timeout_policy& policy)
+{
+  std::string value;
+  for (const char c : policy.name()) {
+    if (c == '\\' || c == '"') value += '\\';
+    append(value, c == '\n' ? std::string_view("\\n") : std::string_view(&c, 1));
+  }
+  return joined("policy=\"", value, "\"");
+}
+
+struct policy_figures : timeout_policy_stats {
+  double limit_s = 0;
 };
 
 }  // namespace
@@ -235,26 +283,58 @@ std::string text_of(const pending_handlers& p)
 
 }  // namespace detail
 
-std::string prometheus(const wheel_stats& s, std::string_view labels)
+std::string prometheus(const wheel_stats& stats, std::string_view labels)
 {
-  exposition e(labels);
-  e.add("asio_wheel_pending", "gauge", "Waits that have neither begun nor been cancelled.",
-        s.pending);
-  e.add("asio_wheel_started_total", "counter", "Waits accepted.", s.started);
-  e.add("asio_wheel_expired_total", "counter", "Waits that came to their deadline.", s.expired);
-  e.add("asio_wheel_cancelled_total", "counter", "Waits that were cancelled.", s.cancelled);
-  e.add("asio_wheel_met_total", "counter", "Deadlines whose operation ended before them.", s.met);
-  e.add("asio_wheel_abandoned", "gauge", "Operations that go on after they were given up.",
-        s.abandoned);
-  e.add("asio_wheel_rejected_total", "counter", "Waits refused, as too many were pending.",
-        s.rejected);
-  e.add("asio_wheel_wakeups_total", "counter", "Times the steady_timer of the wheel fired.",
-        s.wakeups);
-  e.add("asio_wheel_cascaded_total", "counter", "Moves of a wait to a finer level.", s.cascaded);
-  e.add("asio_wheel_largest_batch", "gauge",
-        "Most expiries delivered before the wheel ran out of them.", s.largest_batch);
-  e.add("asio_wheel_lateness_seconds", "From the tick of an expired wait to its delivery.",
-        s.lateness);
+  const labelled_stats one[] = {{stats, labels}};
+  return prometheus(one);
+}
+
+std::string prometheus(std::span<const labelled_stats> wheels)
+{
+  exposition<wheel_stats> e;
+  for (const labelled_stats& w : wheels) e.add(w.stats, std::string(w.labels));
+  using s = wheel_stats;
+  e.write("asio_wheel_pending", "gauge", "Waits that have neither begun nor been cancelled.",
+          &s::pending);
+  e.write("asio_wheel_started_total", "counter", "Waits accepted.", &s::started);
+  e.write("asio_wheel_expired_total", "counter", "Waits that came to their deadline.", &s::expired);
+  e.write("asio_wheel_cancelled_total", "counter", "Waits that were cancelled.", &s::cancelled);
+  e.write("asio_wheel_met_total", "counter", "Deadlines whose operation ended before them.",
+          &s::met);
+  e.write("asio_wheel_abandoned", "gauge", "Operations that go on after they were given up.",
+          &s::abandoned);
+  e.write("asio_wheel_rejected_total", "counter", "Waits refused, as too many were pending.",
+          &s::rejected);
+  e.write("asio_wheel_wakeups_total", "counter", "Times the steady_timer of the wheel fired.",
+          &s::wakeups);
+  e.write("asio_wheel_cascaded_total", "counter", "Moves of a wait to a finer level.",
+          &s::cascaded);
+  e.write("asio_wheel_largest_batch", "gauge",
+          "Most expiries delivered before the wheel ran out of them.", &s::largest_batch);
+  e.write("asio_wheel_lateness_seconds", "histogram",
+          "From the tick of an expired wait to its delivery.", &s::lateness);
+  return std::move(e).text();
+}
+
+std::string prometheus(std::span<const timeout_policy* const> policies, std::string_view labels)
+{
+  exposition<policy_figures> e;
+  for (const timeout_policy* p : policies) {
+    const std::chrono::duration<double> limit = p->limit();
+    e.add({p->stats(), limit.count()}, joined(labels, labels.empty() ? "" : ",", label_of(*p)));
+  }
+  using s = policy_figures;
+  e.write("asio_wheel_timeout_limit_seconds", "gauge", "How long an operation may take.",
+          &s::limit_s);
+  e.write("asio_wheel_timeout_started_total", "counter", "Operations started.", &s::started);
+  e.write("asio_wheel_timeout_met_total", "counter", "Operations that ended before their deadline.",
+          &s::met);
+  e.write("asio_wheel_timeout_expired_total", "counter", "Operations whose deadline came.",
+          &s::expired);
+  e.write("asio_wheel_timeout_abandoned_total", "counter", "Operations that were given up.",
+          &s::abandoned);
+  e.write("asio_wheel_timeout_used_ratio", "histogram",
+          "Share of the time allowed that was used by operations that met it.", &s::share_used);
   return std::move(e).text();
 }
 

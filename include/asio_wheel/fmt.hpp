@@ -6,11 +6,13 @@
 
 #include <asio_wheel/detail/ground/export.hpp>
 #include <asio_wheel/pending_handlers.hpp>
+#include <asio_wheel/timeout_policy.hpp>
 #include <asio_wheel/wheel_options.hpp>
 #include <asio_wheel/wheel_stats.hpp>
 
 #include <fmt/format.h>
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -55,6 +57,32 @@ struct text_formatter : fmt::formatter<std::string_view> {
 /// Exceptions: std::bad_alloc.
 [[nodiscard]] ASIO_WHEEL_EXPORT std::string prometheus(const wheel_stats& stats,
                                                        std::string_view labels = {});
+
+/// A reading, and what tells it from others.
+struct labelled_stats {
+  wheel_stats stats;        ///< a reading
+  std::string_view labels;  ///< as above
+};
+
+/// The same of several wheels, which differ in their labels, in one text.
+[[nodiscard]] ASIO_WHEEL_EXPORT std::string prometheus(std::span<const labelled_stats> wheels);
+
+/// The figures of policies in Prometheus' text format, each with its name as the label `policy`.
+/// Names of metrics begin with asio_wheel_timeout_. The share used is a histogram from 1/128 to 1.
+///
+/// @param policies  all of the program, for one text.
+/// @param labels    what all of them have beside their names; may be empty.
+/// Exceptions: std::bad_alloc.
+[[nodiscard]] ASIO_WHEEL_EXPORT std::string prometheus(
+  std::span<const timeout_policy* const> policies, std::string_view labels = {});
+
+/// The same of one policy.
+[[nodiscard]] inline std::string prometheus(const timeout_policy& policy,
+                                            std::string_view labels = {})
+{
+  const timeout_policy* const one[] = {&policy};
+  return prometheus(one, labels);
+}
 
 }  // namespace asio_wheel
 

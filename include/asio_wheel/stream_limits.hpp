@@ -6,6 +6,7 @@
 #include <asio_wheel/detail/ground/any_delay.hpp>
 
 #include <chrono>
+#include <cstdint>
 
 namespace asio_wheel {
 
@@ -19,6 +20,15 @@ struct stream_limits {
 
   /// How long all of it may take, from the call of set_limits() on.
   detail::any_delay total = std::chrono::nanoseconds::max();
+};
+
+/// What has ended an operation of a timed_stream that timed out.
+enum class stream_timeout : std::uint8_t {
+  none,         ///< no operation has timed out
+  expiry,       ///< that of expires_after() or expires_at()
+  read_idle,    ///< stream_limits::read_idle
+  write_stall,  ///< stream_limits::write_stall
+  total,        ///< stream_limits::total
 };
 
 }  // namespace asio_wheel

@@ -146,6 +146,10 @@ public:
     deadlines_.set_limits(limits);
   }
 
+  /// What has ended the last operation that completed with timed_out by a deadline of the stream:
+  /// the expiry or one of the limits.
+  [[nodiscard]] stream_timeout last_timeout() const noexcept { return deadlines_.last_timeout(); }
+
   /// Ends all pending operations with operation_aborted.
   void cancel()
   {
@@ -319,16 +323,18 @@ private:
     void operator()(Handler&& handler, Operation&& operation) const
     {
       const detail::stream_deadlines& deadlines = stream_->deadlines_;
-      const time_point until = deadlines.of_operation(limit_);
-      if (until == time_point::max())
+      const auto end = deadlines.of_operation(limit_);
+      if (end.until == time_point::max())
         return operation(stream_->socket_, std::forward<Handler>(handler));
-      if (deadlines.has_passed(until))
+      if (deadlines.has_passed(end.until)) {
+        deadlines.note_timeout(end.cause);
         return asio::post(get_executor(),
                           asio::append(std::forward<Handler>(handler),
                                        error_code(asio::error::timed_out), Results()...));
+      }
       operation(stream_->socket_, detail::deadline_token<std::decay_t<Handler>, detail::guarded_by,
                                                          detail::deadline_report::timed_out>{
-                                    std::forward<Handler>(handler), deadlines.guard(until)});
+                                    std::forward<Handler>(handler), deadlines.guard(end)});
     }
 
   private:

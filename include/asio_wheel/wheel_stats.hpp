@@ -46,6 +46,33 @@ private:
   std::uint64_t sum_ns_ = 0;  ///< modulo 2^64
 };
 
+/// A histogram of how much of the time allowed was used, in powers of two from both ends: buckets
+/// up to 1/128, 1/64 ... 1/2 of it, and then 3/4, 7/8 ... 63/64 and all. So it is fine where an
+/// alarm belongs.
+class ASIO_WHEEL_EXPORT share_histogram {
+public:
+  static constexpr std::size_t size = 13;  ///< of `bounds`
+
+  /// The upper bounds of the buckets.
+  static constexpr std::array<double, size> bounds{1 / 128., 1 / 64.,  1 / 32., 1 / 16., 1 / 8.,
+                                                   1 / 4.,   1 / 2.,   3 / 4.,  7 / 8.,  15 / 16.,
+                                                   31 / 32., 63 / 64., 1.};
+
+  /// The counts, bucket by bucket.
+  std::array<std::uint64_t, size> buckets{};
+
+  /// The shares, added up.
+  double sum = 0;
+
+  /// How many shares were counted.
+  [[nodiscard]] std::uint64_t count() const noexcept;
+
+  /// The upper bound of the bucket of the `p`-th percentile; zero if nothing was counted.
+  ///
+  /// @param p  from 0 to 100; one outside counts as the nearer end.
+  [[nodiscard]] double percentile(double p) const noexcept;
+};
+
 /// A reading of a wheel's counters. All but `pending` and `abandoned` are since the wheel was made.
 ///
 /// Operations that one guard or timed_stream holds share a wait, which counts as one. When it

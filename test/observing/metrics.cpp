@@ -21,6 +21,12 @@ int main()
   asio_wheel::wheel_timer timer(wheel, 1h);
   timer.async_wait(ignore);
   timer.cancel();
+  asio_wheel::timeout_policy brief("a \"brief\" one", 1ms);
+  asio_wheel::timeout_policy ample("ample", 1h);
+  for (auto* policy : {&brief, &ample})
+    wheel.async_wait(20ms, asio_wheel::timeout_after(*policy, ignore));
   context.run();
   fmt::print("{}", asio_wheel::prometheus(wheel.stats(), R"(wheel="clients",zone="b \"2\"")"));
+  const asio_wheel::timeout_policy* const policies[] = {&brief, &ample};
+  fmt::print("{}", asio_wheel::prometheus(policies, R"(zone="b")"));
 }

@@ -1,6 +1,8 @@
 // L2 service: the lock's side of an operation with a deadline.
 #include <asio_wheel/detail/service/deadline_wait.hpp>
 
+#include <asio_wheel/detail/service/wait_handler.hpp>
+
 #include <mutex>
 #include <stdexcept>
 #include <utility>
@@ -182,6 +184,11 @@ deadline_wait::firing deadline_wait::begin(time_point taken_up) noexcept
   }
   if (to_wake) to_wake->wake_at(renewed);
   return firing::off;
+}
+
+error_code deadline_wait::guards_verdict() noexcept
+{
+  return verdict_ == wait_outcome::timed_out ? guard_->note_timeout(cause_) : to_error(verdict_);
 }
 
 bool deadline_wait::goes_on() noexcept

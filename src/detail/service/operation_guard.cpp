@@ -149,6 +149,25 @@ void operation_guard::rest_if_idle() noexcept
   wheel_core::tell_driver(home_);
 }
 
+void operation_guard::set_error(const error_code& ec) noexcept
+{
+  const std::lock_guard lock(home_);
+  error_ = ec;
+}
+
+error_code operation_guard::note_timeout(std::uint8_t cause) noexcept
+{
+  const std::lock_guard lock(home_);
+  latest_cause_ = cause;
+  return error_;
+}
+
+std::uint8_t operation_guard::latest_cause() noexcept
+{
+  const std::lock_guard lock(home_);
+  return latest_cause_;
+}
+
 void operation_guard::move_to(const moving_deadline& source) noexcept
 {
   const std::lock_guard lock(home_);

@@ -280,6 +280,45 @@ BOOST_AUTO_TEST_CASE(limits_each_read_each_write_and_all_of_them)
   BOOST_TEST(c.read.failed(asio::error::operation_aborted));
 }
 
+BOOST_AUTO_TEST_CASE(says_what_has_ended_the_last_operation_that_timed_out)
+{
+  connection c;
+  const auto read_until_timeout = [&](auto delay) {
+    c.read = {};
+    c.stream.async_read_some(asio::buffer(c.room), c.read.recorder());
+    c.time.advance(delay);
+    BOOST_TEST(c.read.failed(asio::error::timed_out));
+    return c.stream.last_timeout();
+  };
+  BOOST_TEST((c.stream.last_timeout() == stream_timeout::none));
+  c.stream.set_limits({.read_idle = 30ms, .write_stall = 20ms, .total = 100ms});
+  BOOST_TEST((c.stream.last_timeout() == stream_timeout::none));
+  BOOST_TEST((read_until_timeout(30ms) == stream_timeout::read_idle));
+  std::vector<char> much(1 << 22);
+  c.stream.socket().non_blocking(true);
+  for (error_code ec; !ec;) c.stream.write_some(asio::buffer(much), ec);
+  c.stream.async_write_some(asio::buffer(much), c.written.recorder());
+  c.time.advance(20ms);
+  BOOST_TEST(c.written.failed(asio::error::timed_out));
+  BOOST_TEST((c.stream.last_timeout() == stream_timeout::write_stall));
+  c.stream.expires_after(10ms);
+  BOOST_TEST((read_until_timeout(10ms) == stream_timeout::expiry));
+  c.stream.expires_never();
+  c.time.advance(25ms);
+  BOOST_TEST((read_until_timeout(15ms) == stream_timeout::total));
+  // One that starts too late, and a stream that was moved.
+  c.stream.set_limits({});
+  c.stream.expires_after(-1ms);
+  local_stream moved(std::move(c.stream));
+  BOOST_TEST((moved.last_timeout() == stream_timeout::total));
+  c.read = {};
+  moved.async_read_some(asio::buffer(c.room), c.read.recorder());
+  c.time.advance(1ms);
+  BOOST_TEST(c.read.failed(asio::error::timed_out));
+  BOOST_TEST((moved.last_timeout() == stream_timeout::expiry));
+  BOOST_TEST((c.stream.last_timeout() == stream_timeout::none));
+}
+
 BOOST_AUTO_TEST_CASE(limits_a_write_that_stalls)
 {
   connection c;

@@ -63,6 +63,43 @@ BOOST_AUTO_TEST_CASE(ends_an_operation_with_timed_out_when_the_watchdog_expires)
   BOOST_TEST(c.wheel.pending() == 0U);
 }
 
+BOOST_AUTO_TEST_CASE(ends_an_operation_with_the_error_that_was_set)
+{
+  guarded_operations c;
+  c.operation.async_run(c.dog.guard(c.result.recorder()));
+  c.dog.set_error(asio::error::no_recovery);
+  wheel_watchdog moved(std::move(c.dog));
+  c.time.advance(100ms);
+  BOOST_TEST(c.result.failed(asio::error::no_recovery));
+  support::result aborted;
+  moved.touch();
+  c.operation.async_run(moved.guard(aborted.recorder()));
+  BOOST_TEST(c.wheel.cancel_all() != 0U);
+  c.time.advance(1ms);
+  BOOST_TEST(aborted.failed(asio::error::operation_aborted));
+}
+
+BOOST_AUTO_TEST_CASE(of_a_heartbeat_ends_an_operation_with_the_error_that_was_set)
+{
+  guarded_operations c;
+  heartbeat beat(c.wheel, {.interval = 10ms, .max_missed = 1});
+  beat.set_error(asio::error::network_reset);
+  c.operation.async_run(beat.guard(c.result.recorder()));
+  c.time.advance(20ms);
+  BOOST_TEST(c.result.failed(asio::error::network_reset));
+}
+
+BOOST_AUTO_TEST_CASE(tells_two_guards_apart_by_their_errors)
+{
+  guarded_operations c;
+  wheel_watchdog outer(c.wheel, 50ms);
+  outer.set_error(asio::error::host_not_found);
+  c.dog.set_error(asio::error::no_recovery);
+  c.operation.async_run(c.dog.guard(outer.guard(c.result.recorder())));
+  c.time.advance(50ms);
+  BOOST_TEST(c.result.failed(asio::error::host_not_found));
+}
+
 BOOST_AUTO_TEST_CASE(ends_any_number_of_operations_and_a_touch_puts_all_of_them_off)
 {
   guarded_operations c;

@@ -68,6 +68,7 @@ public:
   /// Takes the handler out, and counts the operation until this object goes.
   [[nodiscard]] Handler abandon(wheel_core& core)
   {
+    if constexpr (requires { handler_->count_abandoned(); }) handler_->count_abandoned();
     Handler h(*std::move(handler_));
     handler_.reset();
     mark_ = abandoned_mark(core);
@@ -75,6 +76,14 @@ public:
   }
 
   [[nodiscard]] const Handler& inner() const noexcept { return *handler_; }
+
+  /// That of a handler with a policy, as long as it is here.
+  [[nodiscard]] error_code replacement(wait_outcome verdict) noexcept
+  {
+    if constexpr (requires { handler_->replacement(verdict); })
+      if (handler_) return handler_->replacement(verdict);
+    return to_error(verdict);
+  }
 
   template <class... Args>
   void operator()(Args&&... args)

@@ -32,6 +32,14 @@ public:
   /// operations alone. Thread-safe.
   std::size_t cancel() noexcept { return state_.cancel(); }
 
+  /// Sets what guarded operations report that this object cuts short, in place of timed_out. So one
+  /// deadline can be told from another. Holds for those that are running, too. A move takes it
+  /// along.
+  ///
+  /// @param ec  an error.
+  /// Exceptions: std::bad_alloc.
+  void set_error(const error_code& ec) { state_.guard()->set_error(ec); }
+
   /// Ties an operation to this object. If the watchdog expires, or the heartbeat's peer is lost,
   /// while the operation runs, the operation is cancelled and completes with
   /// asio::error::timed_out.

@@ -5,6 +5,7 @@
 #include <asio_wheel/detail/ground/any_delay.hpp>
 #include <asio_wheel/detail/roof/default_token.hpp>
 #include <asio_wheel/detail/roof/limited_operation.hpp>
+#include <asio_wheel/detail/roof/metered_handler.hpp>
 #include <asio_wheel/detail/service/deadline_wait.hpp>
 #include <asio_wheel/use_wheel.hpp>
 #include <asio_wheel/wheel_timer_service.hpp>
@@ -161,6 +162,22 @@ public:
     return make_deadline<Report>(limit{by_wheel<Place>(core, when), &core},
                                  std::forward<Rest>(rest)...);
   }
+
+  template <class... Rest>
+  [[nodiscard]] auto operator()(policy_state& policy, Rest&&... rest) const
+    -> decltype(make_deadline<Report>(policy_limit{&policy}, std::forward<Rest>(rest)...)) requires(
+      std::same_as<Time, duration>)
+  {
+    return make_deadline<Report>(policy_limit{&policy}, std::forward<Rest>(rest)...);
+  }
+  template <deadline_place Place, class... Rest>
+  [[nodiscard]] auto operator()(Place& place, policy_state& policy, Rest&&... rest) const
+    -> decltype(make_deadline<Report>(policy_limit{&policy}, std::forward<Rest>(rest)...)) requires(
+      std::same_as<Time, duration>)
+  {
+    return make_deadline<Report>(policy_limit{&policy, &core_of(place)},
+                                 std::forward<Rest>(rest)...);
+  }
 };
 
 /// An initiation's executor, if it has one.
@@ -257,10 +274,25 @@ private:
   {
     const auto& ex = executor(args...);
     auto where = filing(by, handler, ex);
+    if constexpr (std::is_same_v<Limit, policy_limit>)
+      prepare(std::forward<I>(i), where, ex,
+              metered_handler<std::decay_t<Handler>>(
+                std::forward<Handler>(handler),
+                policy_use(*by.policy, where.at.core, by.allowed, Report)),
+              std::forward<Args>(args)...);
+    else
+      prepare(std::forward<I>(i), where, ex, std::forward<Handler>(handler),
+              std::forward<Args>(args)...);
+  }
+
+  template <class I, class Where, class Executor, class Handler, class... Args>
+  [[gnu::always_inline]] void prepare(I&& i, Where& where, const Executor& ex, Handler&& handler,
+                                      Args&&... args) const
+  {
     if constexpr (Report != deadline_report::abandoned)
       begin(std::forward<I>(i), where, ex, std::forward<Handler>(handler),
             std::forward<Args>(args)...);
-    else if constexpr (std::is_same_v<std::decay_t<decltype(ex)>, no_executor>)
+    else if constexpr (std::is_same_v<Executor, no_executor>)
       begin(std::forward<I>(i), where, ex,
             make_abandonable(std::forward<Handler>(handler), where.executor()),
             std::forward<Args>(args)...);
@@ -277,7 +309,10 @@ private:
     using operation = limited_operation<std::decay_t<Handler>, std::decay_t<decltype(fallback)>,
                                         Where, Signatures...>;
 
-    operation& op = operation::make(std::forward<Handler>(handler), fallback, where, type, Report);
+    // A policy wants to know that the deadline has come, whatever is reported.
+    constexpr deadline_report report =
+      std::is_same_v<Limit, policy_limit> ? deadline_report::timed_out : Report;
+    operation& op = operation::make(std::forward<Handler>(handler), fallback, where, type, report);
     const typename operation::initiation initiating{op, where};
     std::forward<I>(i)(deadline_handler<operation>(op), std::forward<Args>(args)...);
   }

@@ -420,7 +420,7 @@ private:
   void abandon_here()
   {
     if (!leave_alone()) return release_here();
-    const error_code instead = to_error(verdict());
+    const error_code instead = replacement_error();
     auto handler = handler_.abandon(core());
     release_here();
     call_with_error<Signatures...>(std::move(handler),
@@ -444,11 +444,22 @@ private:
 
   // The end, for who has the state to himself.
 
+  /// What to report in place of operation_aborted, if anything.
+  [[nodiscard]] error_code replacement_error() noexcept
+  {
+    if constexpr (requires { handler_.replacement(verdict()); })
+      return handler_.replacement(verdict());
+    else if constexpr (is_guarded)
+      return this->guards_verdict();
+    else
+      return to_error(verdict());
+  }
+
   /// Calls the handler if there may be a verdict.
   template <class... Args>
   [[gnu::noinline, gnu::cold]] void judge(Args&&... args)
   {
-    const error_code instead = to_error(verdict());
+    const error_code instead = replacement_error();
     call_with_verdict(instead, take_handler_and_core(), std::forward<Args>(args)...);
   }
 
@@ -511,7 +522,7 @@ private:
 
   void deliver()
   {
-    const error_code instead = to_error(verdict());
+    const error_code instead = replacement_error();
     left_behind left = take_result();
     left.result.deliver([&](auto&&... values) {
       call_with_verdict(instead, take_handler_and_core(), std::move(values)...);

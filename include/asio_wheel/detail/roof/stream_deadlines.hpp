@@ -8,6 +8,7 @@
 #include <asio_wheel/stream_limits.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 namespace asio_wheel::detail {
@@ -45,19 +46,44 @@ public:
     end_ = from_now(limits.total);
   }
 
-  /// When an operation is to end that starts now, with one of the limits for itself.
-  [[nodiscard]] time_point of_operation(any_delay stream_limits::*each) const noexcept
+  /// When an operation is to end, and why.
+  struct end_of_operation {
+    time_point until;
+    stream_timeout cause;
+  };
+
+  /// That of an operation that starts now, with one of the limits for itself.
+  [[nodiscard]] end_of_operation of_operation(any_delay stream_limits::*each) const noexcept
   {
-    const time_point until = std::min(expiry_, end_);
     const duration limit = limits_.*each;
-    return limit == duration::max() ? until : std::min(until, from_now(limit));
+    const time_point own = limit == duration::max() ? time_point::max() : from_now(limit);
+    if (own < std::min(expiry_, end_))
+      return {own, each == &stream_limits::read_idle ? stream_timeout::read_idle
+                                                     : stream_timeout::write_stall};
+    if (end_ < expiry_) return {end_, stream_timeout::total};
+    return {expiry_, stream_timeout::expiry};
   }
 
   /// What an operation is to be guarded by that ends then, before time_point::max().
-  [[nodiscard]] guarded_by guard(time_point until) const noexcept { return {guard_, until}; }
+  [[nodiscard]] guarded_by guard(const end_of_operation& end) const noexcept
+  {
+    return {guard_, end.until, static_cast<std::uint8_t>(end.cause)};
+  }
   [[nodiscard]] bool has_passed(time_point until) const noexcept
   {
     return guard_->has_passed(until);
+  }
+
+  /// An operation was to end before it has started.
+  void note_timeout(stream_timeout cause) const noexcept
+  {
+    guard_->note_timeout(static_cast<std::uint8_t>(cause));
+  }
+
+  /// What has ended the last operation that timed out.
+  [[nodiscard]] stream_timeout last_timeout() const noexcept
+  {
+    return guard_ ? static_cast<stream_timeout>(guard_->latest_cause()) : stream_timeout::none;
   }
 
 private:

@@ -109,7 +109,8 @@ protected:
     : guarded_wait(f, where.by.guard.get(), where.by.until),
       type_(type),
       home_(&guard_->at()),
-      report_(report)
+      report_(report),
+      cause_(where.by.cause)
   {}
   ~deadline_wait() = default;
 
@@ -209,6 +210,9 @@ protected:
   /// What to report in place of operation_aborted: timed_out or rejected; `expired` if nothing.
   [[nodiscard]] wait_outcome verdict() const noexcept { return verdict_; }
 
+  /// The same for a guarded operation.
+  [[nodiscard]] error_code guards_verdict() noexcept;
+
   /// Keeps the core while the state is being freed, if it has to be.
   [[nodiscard]] intrusive_ptr<wheel_core> take_core() noexcept
   {
@@ -232,6 +236,7 @@ private:
   const deadline_report report_;
   wait_outcome verdict_ = wait_outcome::expired;
   operation_end end_ = operation_end::none;
+  const std::uint8_t cause_ = 0;  ///< of a guarded operation: see guarded_by
 
   embedded_signal signal_;
 };

@@ -1,6 +1,7 @@
 // L2 service: operations whose deadlines share one wait.
 #pragma once
 
+#include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/ground/export.hpp>
 #include <asio_wheel/detail/ground/intrusive_ptr.hpp>
 #include <asio_wheel/detail/service/core.hpp>
@@ -24,7 +25,12 @@ struct guarded_by {
   static constexpr time_point latest = time_point::max() - duration{1};
 
   /// @param t  the operation's own deadline, if the guard has none
-  guarded_by(guard_ptr g, time_point t = latest) noexcept : guard(std::move(g)), until(t) {}
+  /// @param c  says why there is this deadline, for note_timeout()
+  guarded_by(guard_ptr g, time_point t = latest, std::uint8_t c = 0) noexcept
+    : guard(std::move(g)),
+      until(t),
+      cause(c)
+  {}
   guarded_by(const guarded_by&) = default;
   guarded_by(guarded_by&&) = default;
   guarded_by& operator=(const guarded_by&) = default;
@@ -33,6 +39,7 @@ struct guarded_by {
 
   guard_ptr guard;
   time_point until;
+  std::uint8_t cause;
 };
 
 /// Operations that share one lazy wait: either all have the one deadline of the guard, which
@@ -118,6 +125,15 @@ public:
     intrusive_ptr_release(counted);
   }
 
+  /// What operations report that end by their deadlines: timed_out unless it is set.
+  void set_error(const error_code& ec) noexcept;
+
+  /// An operation ends by its deadline. Returns what it reports.
+  error_code note_timeout(std::uint8_t cause) noexcept;
+
+  /// The cause of the latest of these; zero if there was none.
+  [[nodiscard]] std::uint8_t latest_cause() noexcept;
+
   /// `source` takes the place of the one there was so far.
   void move_to(const moving_deadline& source) noexcept;
 
@@ -148,6 +164,8 @@ private:
   home& home_;
   const moving_deadline* source_;  ///< null: each operation has its own deadline
   bool closed_ = false;
+  error_code error_ = asio::error::timed_out;
+  std::uint8_t latest_cause_ = 0;
 
   // Read without the lock.
   std::atomic<bool> has_started_{false};          ///< an operation, since the latest that ended

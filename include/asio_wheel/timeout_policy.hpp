@@ -1,0 +1,79 @@
+// L3 roof: a timeout with a name, a duration that may be changed, and figures of its own.
+#pragma once
+
+#include <asio_wheel/detail/ground/requirements.hpp>
+
+#include <asio_wheel/asio.hpp>
+#include <asio_wheel/detail/ground/any_delay.hpp>
+#include <asio_wheel/detail/ground/export.hpp>
+#include <asio_wheel/detail/roof/deadline_token.hpp>
+#include <asio_wheel/detail/roof/metered_handler.hpp>
+#include <asio_wheel/detail/service/wheel_clock.hpp>
+#include <asio_wheel/wheel_stats.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace asio_wheel {
+
+/// A reading of a policy's figures, all since it was made. An operation that was destroyed, or
+/// whose deadline the wheel refused, counts as started only.
+struct timeout_policy_stats {
+  std::uint64_t started = 0;    ///< operations
+  std::uint64_t met = 0;        ///< of these, ended before the deadline came
+  std::uint64_t expired = 0;    ///< of these, told to stop at the deadline
+  std::uint64_t abandoned = 0;  ///< of the expired, did not listen (abandon_after)
+  share_histogram share_used;   ///< by those that were met
+};
+
+/// A timeout with a name: what a program has one of for each kind of operation.
+///
+///     inline asio_wheel::timeout_policy header{"redis header", 5s};
+///
+///     co_await asio::async_read(socket, buffer, timeout_after(header));
+///     header.set(3s);  // for operations that start from now on
+///
+/// It takes the place of the delay in cancel_after, timeout_after and abandon_after: with a wheel
+/// or a timer before it, a type of cancellation and a token after it. An operation with a policy
+/// reads the clock twice more. prometheus() in fmt.hpp exports the figures.
+///
+/// A policy must outlive its operations.
+///
+/// Thread safety: every member may be called from any thread at any time.
+class ASIO_WHEEL_EXPORT timeout_policy : public detail::policy_state {
+public:
+  using duration = detail::duration;  ///< of the wheel's clock
+
+  /// @param name   for people and for metrics; copied.
+  /// @param limit  how long an operation may take; zero or less is at once, and the max() of any
+  ///               duration is never.
+  /// @param error  what timeout_after and abandon_after report in place of operation_aborted. Of
+  /// two
+  ///               deadlines, one in the other, each may have its own.
+  /// Exceptions: std::bad_alloc.
+  timeout_policy(std::string_view name, detail::any_delay limit,
+                 error_code error = asio::error::timed_out)
+    : policy_state(name, limit, error)
+  {}
+  timeout_policy(const timeout_policy&) = delete;
+  timeout_policy& operator=(const timeout_policy&) = delete;
+
+  /// The name.
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+
+  /// How long an operation may take that starts now.
+  [[nodiscard]] duration limit() const noexcept { return limit_.load(std::memory_order_relaxed); }
+
+  /// Sets that. Operations that are running keep theirs.
+  void set(detail::any_delay limit) noexcept { limit_.store(limit, std::memory_order_relaxed); }
+
+  /// What is reported of an operation that was cut short.
+  [[nodiscard]] const error_code& error() const noexcept { return error_; }
+
+  /// A reading of the figures. While operations end, they may differ by those.
+  [[nodiscard]] timeout_policy_stats stats() const noexcept;
+};
+
+}  // namespace asio_wheel
