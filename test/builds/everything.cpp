@@ -17,6 +17,7 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/readable_pipe.hpp>
+#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
@@ -156,6 +157,21 @@ asio::awaitable<void> signs_of_life(fixture& f)
   expect(co_await beat.async_next() == heartbeat_event::peer_lost, "then the end");
 }
 
+asio::awaitable<void> connections(fixture& f)
+{
+  simulated_acceptor acceptor(f.wheel);
+  simulated_stream client = acceptor.connect({.latency = 20ms, .jitter = 5ms, .loss = 0.1});
+  simulated_stream server = co_await acceptor.async_accept();
+  client.inject_after(1s, simulated_fault::reset);
+  co_await client.async_write_some(asio::buffer("hello", 5));
+  std::array<char, 8> bytes{};
+  expect(co_await server.async_read_some(asio::buffer(bytes)) == 5, "bytes arrive");
+  error_code ec;
+  co_await server.async_read_some(asio::buffer(bytes),
+                                  asio::redirect_error(asio::use_awaitable, ec));
+  expect(ec == asio::error::connection_reset, "a fault comes");
+}
+
 template <class Coroutine>
 void run(Coroutine coroutine)
 {
@@ -193,6 +209,7 @@ int main()
     run(deadlines);
     run(repetitions);
     run(signs_of_life);
+    run(connections);
     figures();
     return 0;
   } catch (const std::exception& e) {
