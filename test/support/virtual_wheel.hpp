@@ -14,6 +14,7 @@ struct wheel_in_virtual_time : context_with_wheel {
     : context_with_wheel(options)
   {
     time.align();
+    context.restart();  // it has run out of work, and cases may poll it
     start = wheel.now();
   }
 
