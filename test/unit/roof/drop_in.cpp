@@ -3,6 +3,7 @@
 #include <atomic>
 #include <boost/asio/any_completion_executor.hpp>
 #include <boost/asio/high_resolution_timer.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/system_timer.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
