@@ -4,6 +4,7 @@
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/roof/abandonable_handler.hpp>
 #include <asio_wheel/detail/service/completion_result.hpp>
+#include <asio_wheel/detail/service/context_gate.hpp>
 #include <asio_wheel/detail/service/deadline_wait.hpp>
 #include <asio_wheel/detail/service/embedded_signal.hpp>
 #include <asio_wheel/detail/service/innermost_executor.hpp>
@@ -12,6 +13,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
 #include <type_traits>
 #include <utility>
 
@@ -35,6 +37,7 @@ public:
   {
     auto* const op =
       make_op<limited_operation>(std::forward<H>(handler), fallback, where, type, report).release();
+    if constexpr (!runs_anywhere) op->find_gate();
     if constexpr (has_slot<Handler>) op->listen();
     // The state takes over the count of the guard.
     if constexpr (is_guarded) static_cast<void>(where.by.guard.release());
@@ -117,8 +120,17 @@ private:
   /// What an operation that has completed leaves behind for the last holder.
   struct left_behind {
     explicit left_behind(const executor_type& ex) : work(require_target(ex)) {}
+    left_behind(left_behind&& other) : work(std::move(other.work)), result(std::move(other.result))
+    {}
+    ~left_behind()
+    {
+      if (!context_is_gone) std::destroy_at(&work);
+    }
 
-    executor_work<executor_type> work;
+    union {
+      executor_work<executor_type> work;
+    };
+    bool context_is_gone = false;  ///< which has no use for the work any more
     completion_result<Signatures...> result;
   };
 
@@ -155,11 +167,7 @@ private:
 
     void operator()() { std::exchange(op_, nullptr)->arrive(taken_up_, begun_); }
 
-    void go_on()
-    {
-      limited_operation& op = *std::exchange(op_, nullptr);
-      op.send(op.executor(), taken_up_, begun_);
-    }
+    void go_on() { std::exchange(op_, nullptr)->send(taken_up_, begun_); }
 
   private:
     limited_operation* op_;
@@ -236,6 +244,36 @@ private:
       return asio::get_associated_executor(handler_, fallback_);
   }
 
+  /// Finds the gate of the handler's context, if that is not the wheel's.
+  void find_gate()
+  {
+    const executor_type& ex = executor();
+    if constexpr (erased_executor<executor_type>)
+      if (!ex) return;
+    const auto find = [&](const auto& e) {
+      if (!is_of_context(e, core().context)) gate_ = gate_of(context_of(e));
+    };
+    try {
+      if constexpr (hides_context<executor_type>)
+        find(innermost_executor(ex));
+      else
+        find(ex);
+    } catch (const std::logic_error&) {
+      // It hides its context.
+    } catch (...) {
+      destroy();
+      throw;
+    }
+  }
+
+  /// Passes a function to the handler's executor, unless the context of that has gone.
+  template <class Post>
+  [[nodiscard]] submission_result submit_there(Post post)
+  {
+    const kept_context there(gate_.get());
+    return there ? submit(this, post) : submission_result::dropped;
+  }
+
   void listen()
   {
     auto slot = asio::get_associated_cancellation_slot(handler_, no_slot{});
@@ -258,9 +296,8 @@ private:
     auto& self = static_cast<limited_operation&>(base);
     if (outcome == wait_outcome::destroyed) return self.discard();  // the result
     if constexpr (!runs_anywhere) {
-      const executor_type ex = self.executor();
-      if (!is_native(ex, self.core().executor) && self.look() != firing::off)
-        return self.send(ex, taken_up);
+      const bool is_elsewhere = self.gate_ || !is_native(self.executor(), self.core().executor);
+      if (is_elsewhere && self.look() != firing::off) return self.send(taken_up);
     }
     switch (self.begin(taken_up)) {
       case firing::now: return self.fire();
@@ -272,10 +309,11 @@ private:
   }
 
   /// Sends the deadline to the handler's executor, with its hold.
-  void send(const executor_type& ex, time_point taken_up, std::uint64_t begun = first_time)
+  void send(time_point taken_up, std::uint64_t begun = first_time)
   {
     pass_on([&](const submission& attempt) {
       posted_deadline d(*this, attempt, taken_up, begun);
+      const executor_type ex = executor();
       static_cast<void>(require_target(ex));
       if constexpr (never_blocks<executor_type>)
         asio::post(ex, std::move(d));
@@ -298,9 +336,9 @@ private:
   /// Sends it once through the context of that executor.
   void go_round(time_point taken_up, std::uint64_t begun)
   {
-    const executor_type ex = executor();
     pass_on([&](const submission& attempt) {
       round r{posted_deadline(*this, attempt, taken_up, begun)};
+      const executor_type ex = executor();
       static_cast<void>(require_target(ex));
       if constexpr (std::is_constructible_v<asio::any_io_executor, const executor_type&>) {
         if (!is_of_context(ex, core().context))
@@ -314,7 +352,7 @@ private:
   template <class Post>
   void pass_on(Post post)
   {
-    switch (submit(this, post)) {
+    switch (submit_there(post)) {
       case submission_result::taken: return;
       case submission_result::refused:
         if (keep_refused()) return;
@@ -383,7 +421,7 @@ private:
         static_cast<void>(core().post(relayed));
       }
     };
-    switch (submit(this, post)) {
+    switch (submit_there(post)) {
       case submission_result::taken: return;
       case submission_result::refused: return abandon_here();
       case submission_result::dropped: return release_elsewhere();
@@ -399,7 +437,7 @@ private:
                                  &limited_operation::dispatch_abandonment,
                                  &limited_operation::release_elsewhere>(*this, attempt));
     };
-    switch (submit(this, post)) {
+    switch (submit_there(post)) {
       case submission_result::taken: return;
       case submission_result::refused:
         if (++rounds_ < most_refusals) return give_time();
@@ -510,7 +548,7 @@ private:
   template <class Post>
   void pass_result_on(Post post)
   {
-    switch (submit(this, post)) {
+    switch (submit_there(post)) {
       case submission_result::taken: return;
       case submission_result::refused:
         if (keep_finished()) return;
@@ -538,6 +576,7 @@ private:
 
   void discard() noexcept
   {
+    left_.context_is_gone = !kept_context(gate_.get());
     std::destroy_at(&left_);
     destroy();
   }
@@ -552,7 +591,8 @@ private:
 
   Handler handler_;
   [[no_unique_address]] Fallback fallback_;
-  int rounds_ = 0;  ///< of the deadline, so far
+  intrusive_ptr<context_gate> gate_;  ///< null if the handler's context is the wheel's
+  int rounds_ = 0;                    ///< of the deadline, so far
   union {
     left_behind left_;  ///< once the operation has completed while there was a holder
   };

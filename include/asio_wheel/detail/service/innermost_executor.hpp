@@ -66,15 +66,22 @@ template <class Inner>
   return innermost_executor(ex.get_inner_executor());
 }
 
+/// The context of an executor that does not hide it.
+template <class Executor>
+[[nodiscard]] asio::execution_context& context_of(const Executor& ex) noexcept
+{
+  if constexpr (asio::can_query_v<const Executor&, asio::execution::context_t>)
+    return asio::query(ex, asio::execution::context);
+  else
+    return ex.context();
+}
+
 /// Whether it is an executor of that context.
 template <class Executor>
 [[nodiscard]] bool is_of_context(const Executor& ex,
                                  const asio::execution_context& context) noexcept
 {
-  if constexpr (asio::can_query_v<const Executor&, asio::execution::context_t>)
-    return &asio::query(ex, asio::execution::context) == &context;
-  else
-    return &ex.context() == &context;
+  return &context_of(ex) == &context;
 }
 
 }  // namespace asio_wheel::detail
