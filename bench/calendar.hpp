@@ -1,12 +1,12 @@
 // The least that keeps waits and calls their handlers: the floor of whatever does more.
 #pragma once
 
-#include <asio_wheel/detail/ground/memory.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/recycling_allocator.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
+#include <detail/ground/memory.hpp>
 
 #include <algorithm>
 #include <array>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <asio_wheel/detail/ground/intrusive_list.hpp>
-#include <asio_wheel/detail/ground/locks.hpp>
+#include <detail/ground/locks.hpp>
 
 #include <chrono>
 #include <mutex>

@@ -10,7 +10,7 @@
 #pragma once
 
 #include <sys/mman.h>
-#include <asio_wheel/detail/wheel/timing_wheel.hpp>
+#include <detail/wheel/timing_wheel.hpp>
 
 #include <boost/heap/d_ary_heap.hpp>
 #include <boost/heap/pairing_heap.hpp>

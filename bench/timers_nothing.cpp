@@ -10,9 +10,9 @@
 // same, but knows when its wait would expire, for which each start takes a reading of the clock.
 // `ticks` has its waits in a calendar. What is left is the workload, Asio, and the memory of timers
 // and handlers: the floor for anything with Asio's interface.
-#include <asio_wheel/detail/ground/memory.hpp>
 #include <boost/asio/async_result.hpp>
 #include <boost/version.hpp>
+#include <detail/ground/memory.hpp>
 
 #include <array>
 #include <cstddef>

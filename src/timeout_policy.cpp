@@ -3,6 +3,8 @@
 
 #include <asio_wheel/wheel_errc.hpp>
 
+#include "detail/service/core.hpp"
+
 #include <algorithm>
 
 namespace asio_wheel {

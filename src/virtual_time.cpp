@@ -2,6 +2,8 @@
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/virtual_time.hpp>
 
+#include "detail/service/core.hpp"
+
 #include <algorithm>
 #include <stdexcept>
 #include <utility>
@@ -51,6 +53,11 @@ virtual_time::virtual_time(wheel_timer_service& wheel, std::function<void()> run
 virtual_time::~virtual_time()
 {
   core_->start_clock();
+}
+
+virtual_time::time_point virtual_time::now() const noexcept
+{
+  return core_->clock.now();
 }
 
 std::size_t virtual_time::advance(detail::any_delay d)

@@ -3,6 +3,7 @@
 
 #include <asio_wheel/detail/service/recent_wheel.hpp>
 
+#include "detail/service/core.hpp"
 #include "detail/service/reject.hpp"
 
 #include <stdexcept>
@@ -45,6 +46,51 @@ wheel_timer_service::~wheel_timer_service()
   detail::forget_wheels();
   core_->close();
   intrusive_ptr_release(core_);
+}
+
+wheel_timer_service::time_point wheel_timer_service::now() const noexcept
+{
+  return core_->clock.start_of_delay();
+}
+
+wheel_timer_service::executor_type wheel_timer_service::get_executor() const noexcept
+{
+  return core_->executor;
+}
+
+const wheel_options& wheel_timer_service::options() const noexcept
+{
+  return core_->options;
+}
+
+std::size_t wheel_timer_service::pending() const noexcept
+{
+  return core_->pending();
+}
+
+pending_handlers wheel_timer_service::pending_by_handler() const
+{
+  return core_->pending_by_handler();
+}
+
+std::optional<wheel_timer_service::time_point> wheel_timer_service::next_expiry() const
+{
+  return core_->next_expiry();
+}
+
+double wheel_timer_service::pressure() const noexcept
+{
+  return core_->pressure_on().value();
+}
+
+wheel_stats wheel_timer_service::stats() const noexcept
+{
+  return core_->stats();
+}
+
+std::size_t wheel_timer_service::cancel_all()
+{
+  return core_->cancel_all();
 }
 
 void wheel_timer_service::set_pressure(double p)

@@ -43,7 +43,7 @@ echo '#include <boost/asio/impl/src.hpp>' >"$asio"
 
 # compile <compiler> <standard> <argument>...
 compile() {
-  "$1" "-std=$2" "${warnings[@]}" "${includes[@]}" -Isrc -pthread "${@:3}"
+  "$1" "-std=$2" "${warnings[@]}" "${includes[@]}" -pthread "${@:3}"
 }
 
 # program <compiler> <standard> <argument>...: the library in one with its user.
@@ -68,15 +68,15 @@ syntax() {
   compile "$@" -fsyntax-only test/builds/everything.cpp
 }
 
-# headers <compiler> <standard> <part>: those of include/ whose number modulo 4 is <part>.
+# headers <compiler> <standard> <part>: those of include/ and src/ whose number modulo 4 is <part>.
 headers() {
   local header number=0
   while read -r header; do
     ((number++ % 4 == $3)) || continue
-    echo "#include <$header>" >"$result.cpp"
+    echo "#include \"../../$header\"" >"$result.cpp"
     echo "$header"
     compile "$1" "$2" -fsyntax-only "$result.cpp"
-  done < <(cd include && find . -name '*.hpp' -printf '%P\n' | sort)
+  done < <(find include src -name '*.hpp' | sort)
 }
 
 # refused <compiler> <standard> <why> <argument>...: by each public header, with one #error; the

@@ -51,7 +51,7 @@ check_tidy() {
   mkdir -p build/tidy
   git ls-files 'src/*.cpp' | sed "s,.*,#include \"$PWD/&\"," >"$unit"
   printf '#include <%s>\n' asio_wheel.hpp asio_wheel/fmt.hpp >>"$unit"
-  clang-tidy-16 --quiet "$unit" -- -std=c++20 -Iinclude -Isrc
+  clang-tidy-16 --quiet "$unit" -- -std=c++20 -Iinclude
 }
 
 checks=()

@@ -8,7 +8,6 @@
 #include <asio_wheel/detail/roof/timer_object.hpp>
 #include <asio_wheel/detail/service/clock_state.hpp>
 #include <asio_wheel/detail/service/timer_state.hpp>
-#include <asio_wheel/detail/service/wheel_clock.hpp>
 
 #include <chrono>
 #include <concepts>

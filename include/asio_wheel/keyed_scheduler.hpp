@@ -9,7 +9,7 @@
 #include <asio_wheel/detail/roof/scheduled_task.hpp>
 #include <asio_wheel/detail/roof/task_set.hpp>
 #include <asio_wheel/detail/roof/tick_after.hpp>
-#include <asio_wheel/detail/service/core.hpp>
+#include <asio_wheel/detail/service/engine.hpp>
 #include <asio_wheel/detail/service/wait_handler.hpp>
 #include <asio_wheel/wheel_place.hpp>
 
@@ -202,7 +202,7 @@ private:
   public:
     explicit task_map(const wheel_place<>& place)
       : core_(&detail::core_of(place.wheel)),
-        executor_(place.executor, core_->executor)
+        executor_(place.executor, detail::wheel_executor(*core_))
     {}
 
     [[nodiscard]] detail::wheel_core& core() const noexcept { return *core_; }

@@ -3,7 +3,7 @@
 
 #include <asio_wheel/detail/ground/requirements.hpp>
 
-#include <asio_wheel/detail/service/wheel_clock.hpp>
+#include <asio_wheel/detail/ground/any_delay.hpp>
 
 #include <cstdint>
 #include <string>

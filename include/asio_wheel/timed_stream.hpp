@@ -355,7 +355,10 @@ private:
       return detail::core_of(use_wheel(socket_.get_executor()));
     });
   }
-  [[nodiscard]] time_point from_now(duration delay) { return core().clock.deadline_after(delay); }
+  [[nodiscard]] time_point from_now(duration delay)
+  {
+    return detail::deadline_after(core(), delay);
+  }
 
   NextLayer socket_;
   detail::stream_deadlines deadlines_;

@@ -8,7 +8,6 @@
 #include <asio_wheel/detail/ground/export.hpp>
 #include <asio_wheel/detail/roof/deadline_token.hpp>
 #include <asio_wheel/detail/roof/metered_handler.hpp>
-#include <asio_wheel/detail/service/wheel_clock.hpp>
 #include <asio_wheel/wheel_stats.hpp>
 
 #include <atomic>

@@ -7,8 +7,7 @@
 #include <asio_wheel/detail/ground/any_delay.hpp>
 #include <asio_wheel/detail/ground/export.hpp>
 #include <asio_wheel/detail/ground/intrusive_ptr.hpp>
-#include <asio_wheel/detail/service/core.hpp>
-#include <asio_wheel/detail/service/wheel_clock.hpp>
+#include <asio_wheel/detail/service/engine.hpp>
 #include <asio_wheel/wheel_timer_service.hpp>
 
 #include <cstddef>
@@ -62,7 +61,7 @@ public:
   ~virtual_time();
 
   /// What the wheel's now() says.
-  [[nodiscard]] time_point now() const noexcept { return core_->clock.now(); }
+  [[nodiscard]] time_point now() const noexcept;
 
   /// Moves the clock to `d` from now and completes what is due by then, in the order of the
   /// deadlines, each with the clock at its tick. What handlers start meanwhile is included.

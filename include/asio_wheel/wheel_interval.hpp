@@ -9,7 +9,6 @@
 #include <asio_wheel/detail/roof/default_token.hpp>
 #include <asio_wheel/detail/roof/interval_state.hpp>
 #include <asio_wheel/detail/roof/tick_handler.hpp>
-#include <asio_wheel/detail/service/core.hpp>
 #include <asio_wheel/detail/service/wait_handler.hpp>
 #include <asio_wheel/missed_tick.hpp>
 #include <asio_wheel/wheel_place.hpp>
@@ -62,7 +61,7 @@ public:
   basic_wheel_interval(wheel_place<Executor> place, detail::any_deadline first,
                        detail::any_delay period, missed_tick missed = missed_tick::burst)
     : state_(make_state(detail::core_of(place.wheel), first, period, missed)),
-      executor_(place.executor, state_->core().executor)
+      executor_(place.executor, state_->native())
   {}
 
   /// Takes over the ticks and the pending operations.
@@ -72,7 +71,7 @@ public:
   /// `use_awaitable.as_default_on(interval)`.
   template <std::convertible_to<Executor> OtherExecutor>
   basic_wheel_interval(basic_wheel_interval<OtherExecutor>&& other)
-    : executor_(other.get_executor(), other.state_->core().executor)
+    : executor_(other.get_executor(), other.state_->native())
   {
     state_.reset(other.state_.release());
   }
@@ -86,7 +85,7 @@ public:
   /// The executor of handlers that have none of their own.
   [[nodiscard]] executor_type get_executor() const noexcept
   {
-    return executor_.get(state_->core().executor);
+    return executor_.get(state_->native());
   }
 
   /// From tick to tick.
@@ -133,7 +132,7 @@ private:
 
     [[nodiscard]] executor_type get_executor() const noexcept
     {
-      return executor.get(state->core().executor);
+      return executor.get(state->native());
     }
 
     template <class Handler>

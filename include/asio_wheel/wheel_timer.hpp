@@ -6,7 +6,6 @@
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/roof/timer_object.hpp>
 #include <asio_wheel/detail/service/timer_state.hpp>
-#include <asio_wheel/detail/service/wheel_clock.hpp>
 
 #include <concepts>
 #include <utility>

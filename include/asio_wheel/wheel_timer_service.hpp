@@ -7,9 +7,8 @@
 #include <asio_wheel/detail/ground/any_delay.hpp>
 #include <asio_wheel/detail/ground/export.hpp>
 #include <asio_wheel/detail/service/abi.hpp>
-#include <asio_wheel/detail/service/core.hpp>
+#include <asio_wheel/detail/service/engine.hpp>
 #include <asio_wheel/detail/service/wait_handler.hpp>
-#include <asio_wheel/detail/service/wheel_clock.hpp>
 #include <asio_wheel/pending_handlers.hpp>
 #include <asio_wheel/wheel_errc.hpp>
 #include <asio_wheel/wheel_options.hpp>
@@ -96,17 +95,17 @@ public:
 
   /// The time by which deadlines are judged: no wait succeeds before its deadline by this. On a
   /// wheel with a coarse clock it is as coarse, and ahead of steady_clock by up to its grain.
-  [[nodiscard]] time_point now() const noexcept { return core_->clock.start_of_delay(); }
+  [[nodiscard]] time_point now() const noexcept;
 
   /// The executor of handlers that have none of their own.
-  [[nodiscard]] executor_type get_executor() const noexcept { return core_->executor; }
+  [[nodiscard]] executor_type get_executor() const noexcept;
 
   /// As given, with slots and shards filled in and rounded.
-  [[nodiscard]] const wheel_options& options() const noexcept { return core_->options; }
+  [[nodiscard]] const wheel_options& options() const noexcept;
 
   /// Waits whose handlers have not begun, other than those that were cancelled: all that
   /// cancel_all() would cancel. Takes every shard's lock.
-  [[nodiscard]] std::size_t pending() const noexcept { return core_->pending(); }
+  [[nodiscard]] std::size_t pending() const noexcept;
 
   /// What is pending, by the type of the handler. It answers who leaks timers.
   ///
@@ -122,7 +121,7 @@ public:
   /// Takes each shard's lock many times, for some microseconds each; one call at a time, others
   /// wait for it. Costs no memory and no instruction before it is called.
   /// Exceptions: std::bad_alloc.
-  [[nodiscard]] pending_handlers pending_by_handler() const { return core_->pending_by_handler(); }
+  [[nodiscard]] pending_handlers pending_by_handler() const;
 
   /// When the next wait expires: the tick of the earliest deadline; in the past if it is due
   /// already. Nothing if no wait is pending that will ever expire.
@@ -130,7 +129,7 @@ public:
   /// A watchdog that was touched counts with the time at which the wheel looks at it next, which
   /// may be before its deadline. Waits on their way through their handlers' own executors do not
   /// count. Locks as pending_by_handler() does.
-  [[nodiscard]] std::optional<time_point> next_expiry() const { return core_->next_expiry(); }
+  [[nodiscard]] std::optional<time_point> next_expiry() const;
 
   /// Says how busy the program is: 0 at ease, 1 at its limit. The timeouts of watchdogs with an
   /// idle_window depend on it, also of those already pending. After a rise the context looks
@@ -143,14 +142,14 @@ public:
   void set_pressure(double p);
 
   /// What was set last.
-  [[nodiscard]] double pressure() const noexcept { return core_->pressure_on().value(); }
+  [[nodiscard]] double pressure() const noexcept;
 
   /// Cancels all pending waits: they complete with operation_aborted. Returns how many. A wait that
   /// another thread starts during the call may or may not be among them.
-  std::size_t cancel_all() { return core_->cancel_all(); }
+  std::size_t cancel_all();
 
   /// A reading of the counters. Takes every shard's lock.
-  [[nodiscard]] wheel_stats stats() const noexcept { return core_->stats(); }
+  [[nodiscard]] wheel_stats stats() const noexcept;
 
 private:
   friend detail::wheel_core& detail::core_of(const wheel_timer_service&) noexcept;

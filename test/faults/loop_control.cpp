@@ -2,10 +2,10 @@
 //
 // Nothing is lost or early. run_one() and stop() count the functions that the wheel posts, each of
 // which completes up to 64 waits.
-#include <asio_wheel/detail/service/posting.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <cstddef>
+#include <detail/service/posting.hpp>
 #include <thread>
 
 #include "support/outcome.hpp"

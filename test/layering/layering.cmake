@@ -12,6 +12,8 @@
 # Nobody, tests and examples included, may use what Asio keeps to itself.
 # Asio is Boost's or the standalone one: asio.hpp decides, and the other files of the house name
 # neither, with the exceptions in files_with_boost.
+# What is in src is the inside of the library: include/ must not include it, and src does so by paths
+# relative to the file, so that it compiles with include/ alone.
 # A room is x.hpp with x.cpp. Rooms must not include one another in a circle, even on one floor.
 cmake_minimum_required(VERSION 3.25)
 
@@ -113,7 +115,9 @@ function(check_include file floor line name)
     if(NOT from STREQUAL to)
       set(includes_of_${from} ${includes_of_${from}} ${to} PARENT_SCOPE)
     endif()
-    if(target_floor GREATER floor)
+    if(target MATCHES "^src/" AND NOT (file MATCHES "^src/" AND line MATCHES "\""))
+      report("${file}" "${line}" "the inside, which src alone includes, by its relative path")
+    elseif(target_floor GREATER floor)
       report("${file}" "${line}" "floor ${floor} includes floor ${target_floor}")
     endif()
   elseif(floor EQUAL 0 AND name STREQUAL "sys/mman.h")

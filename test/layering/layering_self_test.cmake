@@ -17,6 +17,7 @@ function(verdict out path text)
   endforeach()
   file(WRITE ${SCRATCH}/${house}/ground/clock.hpp "#include <chrono>\n")
   file(WRITE ${SCRATCH}/src/detail/wheel/levels.hpp "#pragma once\n")
+  file(WRITE ${SCRATCH}/src/detail/service/driver.hpp "#pragma once\n")
   file(WRITE ${SCRATCH}/src/detail/service/shard.cpp
     "#include <asio_wheel/detail/service/shard.hpp>\n"
     "#include <asio_wheel/detail/service/driver.hpp>\n")
@@ -69,6 +70,15 @@ accepts(src/detail/wheel/timing_wheel.cpp "#include \"levels.hpp\"")
 accepts(${house}/service/shard.hpp "#include <asio_wheel/wheel_errc.hpp>")
 accepts(${house}/roof/token.hpp "#include <asio_wheel/wheel_timer.hpp>")
 accepts(${public}/wheel_timer.hpp "#include <asio_wheel/detail/service/shard.hpp>")
+
+# What is in src.
+refuses(${public}/wheel_timer.hpp "#include <detail/wheel/levels.hpp>" "the inside")
+refuses(${house}/wheel/timing_wheel.hpp "#include \"../../../../src/detail/wheel/levels.hpp\""
+  "the inside")
+refuses(src/detail/wheel/timing_wheel.cpp "#include <detail/wheel/levels.hpp>" "the inside")
+refuses(src/detail/wheel/levels.hpp "#include \"../service/driver.hpp\"" "includes floor 2")
+
+accepts(src/detail/service/driver.hpp "#include \"../wheel/levels.hpp\"")
 
 # Includes that the floor must not know.
 refuses(${house}/wheel/timing_wheel.hpp "#include <boost/asio/error.hpp>" "standard library only")

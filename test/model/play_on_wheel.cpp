@@ -1,5 +1,5 @@
 // Plays a script on a timing_wheel and on a model of it, a std::multimap.
-#include <asio_wheel/detail/wheel/timing_wheel.hpp>
+#include <detail/wheel/timing_wheel.hpp>
 
 #include <algorithm>
 #include <deque>

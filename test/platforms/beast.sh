@@ -67,7 +67,7 @@ export flag_text="${flags[*]}" library_text="${libraries[*]}"
 
 say "the library, and what all programs include"
 for source in $(find src -name '*.cpp' | sort); do printf '#include "%s"\n' "$PWD/$source"; done >"$out/library.cpp"
-"$cxx" "${flags[@]}" -Isrc -c "$out/library.cpp" -o "$out/library.o"
+"$cxx" "${flags[@]}" -c "$out/library.cpp" -o "$out/library.o"
 ar rcs "$out/libasio_wheel.a" "$out/library.o"
 "$cxx" "${flags[@]}" -x c++-header "$out/prelude.hpp" -o "$out/prelude.hpp.gch"
 

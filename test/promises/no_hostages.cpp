@@ -16,7 +16,7 @@
 #include <latch>
 #include <vector>
 
-#include <asio_wheel/detail/service/posting.hpp>
+#include <detail/service/posting.hpp>
 
 #include "support/due.hpp"
 #include "support/from_handler.hpp"

@@ -1,7 +1,7 @@
 // What the wheel's own tests have in common.
 #pragma once
 
-#include <asio_wheel/detail/wheel/timing_wheel.hpp>
+#include <detail/wheel/timing_wheel.hpp>
 
 #include <functional>
 

@@ -1,5 +1,5 @@
 // L0 ground: pages of zeroes.
-#include <asio_wheel/detail/ground/memory.hpp>
+#include "memory.hpp"
 
 #include <new>
 

@@ -1,5 +1,5 @@
 // L0 ground: taking blocks, giving them back, and what becomes of empty slabs.
-#include <asio_wheel/detail/ground/slab_heap.hpp>
+#include "slab_heap.hpp"
 
 #include <algorithm>
 #include <atomic>

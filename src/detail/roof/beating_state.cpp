@@ -1,6 +1,7 @@
 // L3 roof: the rules of a heartbeat.
 #include <asio_wheel/detail/roof/beating_state.hpp>
 
+#include "../service/lazy_state.hpp"
 #include "../service/reject.hpp"
 
 #include <algorithm>

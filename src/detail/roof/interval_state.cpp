@@ -3,6 +3,8 @@
 
 #include <asio_wheel/detail/roof/tick_after.hpp>
 
+#include "../service/core.hpp"
+
 #include <algorithm>
 #include <chrono>
 #include <utility>

@@ -3,6 +3,8 @@
 
 #include <asio_wheel/detail/roof/tick_after.hpp>
 
+#include "../service/core.hpp"
+
 #include <utility>
 
 namespace asio_wheel::detail {

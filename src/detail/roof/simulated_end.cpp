@@ -2,7 +2,8 @@
 #include <asio_wheel/detail/roof/simulated_end.hpp>
 
 #include <asio_wheel/detail/ground/intrusive_ptr.hpp>
-#include <asio_wheel/detail/service/core.hpp>
+
+#include "../service/core.hpp"
 
 #include "../service/reject.hpp"
 

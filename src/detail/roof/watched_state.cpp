@@ -1,6 +1,7 @@
 // L3 roof: what a touch stores, and the deadline that follows from it.
 #include <asio_wheel/detail/roof/watched_state.hpp>
 
+#include "../service/lazy_state.hpp"
 #include "../service/reject.hpp"
 
 #include <mutex>
@@ -41,6 +42,13 @@ watched_state::watched_state(wheel_core& c, const idle_window& w)
     clock_(&c.clock)
 {
   c.pressure_on().add(*this);
+}
+
+duration watched_state::timeout() const noexcept
+{
+  const duration longest = longest_.load(std::memory_order_relaxed);
+  const bool is_fixed = shortest_.load(std::memory_order_relaxed) == longest;
+  return is_fixed ? longest : timeout_under(core().pressure_on().value());
 }
 
 watched_state::~watched_state()

@@ -1,7 +1,7 @@
 // L2 service: cancelling a wait by its handler's slot.
 #include <asio_wheel/detail/service/cancel_link.hpp>
 
-#include <asio_wheel/detail/service/core.hpp>
+#include "core.hpp"
 
 #include <mutex>
 

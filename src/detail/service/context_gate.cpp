@@ -1,7 +1,7 @@
 // L2 service: the gate of a context, as a service of it.
 #include <asio_wheel/detail/service/context_gate.hpp>
 
-#include <asio_wheel/detail/ground/locks.hpp>
+#include "../ground/locks.hpp"
 
 namespace asio_wheel::detail {
 

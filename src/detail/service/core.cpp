@@ -1,5 +1,5 @@
 // L2 service: starting waits, passes, and the deliveries that call handlers.
-#include <asio_wheel/detail/service/core.hpp>
+#include "core.hpp"
 
 #include <algorithm>
 #include <array>
@@ -120,16 +120,6 @@ wheel_core::wheel_core(asio::execution_context& c, const asio::any_io_executor& 
 wheel_core::~wheel_core() = default;
 
 // Starting.
-
-void wheel_core::start(wait_op& op, duration delay)
-{
-  start(op, clock.tick_for(delay));
-}
-
-void wheel_core::start(wait_op& op, time_point deadline)
-{
-  start(op, clock.tick_for(deadline));
-}
 
 void wheel_core::start(wait_op& op, tick when)
 {

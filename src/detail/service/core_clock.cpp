@@ -1,5 +1,5 @@
 // L2 service: stopping a wheel's clock and moving it, for virtual_time.
-#include <asio_wheel/detail/service/core.hpp>
+#include "core.hpp"
 
 #include <algorithm>
 #include <mutex>

@@ -1,5 +1,6 @@
 // L2 service: who waits, found out while waits start and end.
-#include <asio_wheel/detail/service/core.hpp>
+
+#include "core.hpp"
 
 #include <algorithm>
 #include <array>

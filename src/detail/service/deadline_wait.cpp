@@ -3,6 +3,8 @@
 
 #include <asio_wheel/detail/service/wait_handler.hpp>
 
+#include "core.hpp"
+
 #include <mutex>
 #include <stdexcept>
 #include <utility>
@@ -27,6 +29,11 @@ deadline_filing::deadline_filing(wheel_core& c, time_point deadline) noexcept
     when(c.clock.tick_for(deadline))
 {}
 
+bool deadline_wait::is_over() const noexcept
+{
+  return has_ended() || !shard::is_reachable(*this);
+}
+
 /// Gives up the hold on an operation that has ended. Whether the state is now the caller's.
 /// Requires the lock.
 bool deadline_wait::end_first() noexcept
@@ -36,7 +43,34 @@ bool deadline_wait::end_first() noexcept
   return true;
 }
 
-/// start(), with the lock taken.
+bool deadline_wait::start_guarded() noexcept
+{
+  home& h = *home_;
+  h.lock();
+  if (holders_ != 1 || has_ended() || !guard_->is_filed_by(until_)) [[unlikely]]
+    return start_first();
+  holders_ = 0;
+  guard_->insert(*this);
+  h.unlock();
+  return true;
+}
+
+bool deadline_wait::end_guarded() noexcept
+{
+  home& h = *home_;
+  h.lock();
+  if (state_ != wait_state::guarded || holders_ != 0) [[unlikely]] {
+    h.unlock();
+    return false;
+  }
+  guard_->erase(*this);
+  h.count_begun();
+  shard::cut_link(*this);
+  h.unlock();
+  return true;
+}
+
+/// start_guarded(), with the lock taken.
 bool deadline_wait::start_first() noexcept
 {
   tick filed = no_tick;

@@ -1,6 +1,7 @@
 // L2 service: setting the timer, and what is done when it fires.
 #include <asio_wheel/asio.hpp>
-#include <asio_wheel/detail/service/driver.hpp>
+
+#include "driver.hpp"
 
 #include ASIO_WHEEL_ASIO(bind_executor.hpp)
 #include ASIO_WHEEL_ASIO(system_executor.hpp)

@@ -1,5 +1,5 @@
 // L2 service: which shard a thread's waits go to, and whose wait is due next.
-#include <asio_wheel/detail/service/home.hpp>
+#include "home.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -1,6 +1,8 @@
 // L2 service: starting waits with a moving deadline, and filing them earlier.
 #include <asio_wheel/detail/service/lazy_state.hpp>
 
+#include "lazy_state.hpp"
+
 #include <algorithm>
 
 namespace asio_wheel::detail {

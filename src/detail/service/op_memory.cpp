@@ -1,7 +1,7 @@
 // L2 service: recycled memory for waits: a magazine and a heap for each thread.
 #include <asio_wheel/detail/service/op_memory.hpp>
 
-#include <asio_wheel/detail/ground/slab_heap.hpp>
+#include "../ground/slab_heap.hpp"
 
 #include <algorithm>
 #include <array>

@@ -3,6 +3,8 @@
 
 #include <asio_wheel/detail/service/wait_handler.hpp>
 
+#include "core.hpp"
+
 #include <algorithm>
 #include <mutex>
 
@@ -63,6 +65,20 @@ tick operation_guard::file(section& s) noexcept
     while (wait_op* const op = guarded_.pop_front()) s.unfinished().reject(*op);
     return no_tick;
   }
+}
+
+void operation_guard::insert(guarded_wait& deadline) noexcept
+{
+  if (shard::rests(*this)) home_.stop_resting(*this);
+  home_.guard(deadline, guarded_);
+  has_started_.store(true, std::memory_order_relaxed);
+}
+
+void operation_guard::erase(guarded_wait& deadline) noexcept
+{
+  wait_list::erase(deadline);
+  shard::release(deadline);
+  set_ended();
 }
 
 tick operation_guard::add(section& s, guarded_wait& deadline) noexcept

@@ -1,7 +1,7 @@
 // L2 service: finds the timeouts that rising pressure has made due.
-#include <asio_wheel/detail/service/pressure.hpp>
+#include "pressure.hpp"
 
-#include <asio_wheel/detail/ground/memory.hpp>
+#include "../ground/memory.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,9 +1,10 @@
 // L2 service: the transitions of a wait's life, under its shard's lock.
-#include <asio_wheel/detail/service/shard.hpp>
+#include "shard.hpp"
 
-#include <asio_wheel/detail/ground/memory.hpp>
 #include <asio_wheel/detail/service/op_memory.hpp>
-#include <asio_wheel/detail/service/probe.hpp>
+
+#include "../ground/memory.hpp"
+#include "probe.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,7 +1,8 @@
 // L2 service: cancelling the waits of one object, taking them elsewhere, and setting a timer.
 #include <asio_wheel/detail/service/timer_state.hpp>
 
-#include <asio_wheel/detail/ground/memory.hpp>
+#include "../ground/memory.hpp"
+#include "timer_state.hpp"
 
 #include <utility>
 
@@ -16,6 +17,16 @@ timer_waits::~timer_waits()
 {
   cancel();
   intrusive_ptr_release(&core());
+}
+
+wheel_core& timer_waits::core() const noexcept
+{
+  return home_.load(std::memory_order_acquire)->core;
+}
+
+const asio::any_io_executor& timer_waits::native() const noexcept
+{
+  return home_.load(std::memory_order_acquire)->core.executor;
 }
 
 std::size_t timer_waits::cancel() noexcept

@@ -1,5 +1,5 @@
 // L2 service: reads clocks, and computes ticks from time points and back.
-#include <asio_wheel/detail/service/wheel_clock.hpp>
+#include "wheel_clock.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -1,5 +1,5 @@
 // L1 wheel: the pool of chunks.
-#include <asio_wheel/detail/wheel/chunk.hpp>
+#include "chunk.hpp"
 
 #include <algorithm>
 #include <new>

@@ -1,7 +1,7 @@
 // L1 wheel: filing, erasing and advancing. check() is in timing_wheel_check.cpp.
-#include <asio_wheel/detail/wheel/timing_wheel.hpp>
+#include "timing_wheel.hpp"
 
-#include <asio_wheel/detail/ground/memory.hpp>
+#include "../ground/memory.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -1,5 +1,6 @@
 // L1 wheel: the proof of the invariants that timing_wheel.hpp names.
-#include <asio_wheel/detail/wheel/timing_wheel.hpp>
+
+#include "timing_wheel.hpp"
 
 #include <sstream>
 #include <unordered_map>

@@ -1,7 +1,7 @@
 // L1 wheel: walking through the entries while they come and go.
-#include <asio_wheel/detail/wheel/timing_wheel.hpp>
 
-#include <asio_wheel/detail/ground/memory.hpp>
+#include "../ground/memory.hpp"
+#include "timing_wheel.hpp"
 
 #include <bit>
 #include <cassert>

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <thread>
 
-#include <asio_wheel/detail/ground/locks.hpp>
+#include <detail/ground/locks.hpp>
 
 #if defined(__linux__)
 #include <pthread.h>

@@ -1,5 +1,5 @@
 // Blocks out of slabs: none is handed out twice, and empty slabs go back to the system.
-#include <asio_wheel/detail/ground/slab_heap.hpp>
+#include <detail/ground/slab_heap.hpp>
 
 #include <boost/test/unit_test.hpp>
 

@@ -1,5 +1,6 @@
 // Compares the divider with the language's division.
 #include <asio_wheel/detail/ground/tick.hpp>
+#include <detail/ground/divider.hpp>
 
 #include <boost/test/unit_test.hpp>
 

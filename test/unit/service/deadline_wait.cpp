@@ -285,7 +285,7 @@ BOOST_AUTO_TEST_CASE(costs_no_pass_if_the_next_follows_in_its_handler)
       const operation::departure left = third.end_before_handler();
       BOOST_TEST(left.is_last);
       BOOST_TEST(second.start());
-      if (left.to_tell_of) wheel_core::tell_driver(*left.to_tell_of);
+      if (left.to_tell_of) tell_driver(*left.to_tell_of);
     }
     BOOST_TEST(c.context.poll() == 0U);
     BOOST_TEST(second.end());

@@ -1,5 +1,5 @@
 // When the driver sets its timer, and when it does not.
-#include <asio_wheel/detail/service/driver.hpp>
+#include <detail/service/driver.hpp>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/io_context.hpp>

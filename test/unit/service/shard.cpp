@@ -10,6 +10,8 @@
 #include <numeric>
 #include <vector>
 
+#include <detail/service/posting.hpp>
+
 #include "support/outcome.hpp"
 #include "support/run.hpp"
 #include "support/wheel.hpp"

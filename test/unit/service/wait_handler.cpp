@@ -4,6 +4,8 @@
 #include <boost/test/unit_test.hpp>
 #include <utility>
 
+#include <detail/service/core.hpp>
+
 #include "support/run.hpp"
 #include "support/wheel.hpp"
 

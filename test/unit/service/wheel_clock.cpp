@@ -1,5 +1,5 @@
 // The only class that turns time points into ticks and back.
-#include <asio_wheel/detail/service/wheel_clock.hpp>
+#include <detail/service/wheel_clock.hpp>
 
 #include <boost/test/unit_test.hpp>
 #include <chrono>

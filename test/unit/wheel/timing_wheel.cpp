@@ -1,5 +1,5 @@
 // Tests beside the model: cascades, far deadlines, drains, and what check() finds.
-#include <asio_wheel/detail/wheel/timing_wheel.hpp>
+#include <detail/wheel/timing_wheel.hpp>
 
 #include <boost/test/unit_test.hpp>
 

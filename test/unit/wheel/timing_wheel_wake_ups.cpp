@@ -1,5 +1,5 @@
 // What there is to wake up for, as a wheel fills and empties.
-#include <asio_wheel/detail/wheel/timing_wheel.hpp>
+#include <detail/wheel/timing_wheel.hpp>
 
 #include <boost/test/unit_test.hpp>
 

@@ -1,5 +1,5 @@
 // Walking through a wheel in pieces, while entries come, go and move.
-#include <asio_wheel/detail/wheel/timing_wheel.hpp>
+#include <detail/wheel/timing_wheel.hpp>
 
 #include <boost/test/unit_test.hpp>
 

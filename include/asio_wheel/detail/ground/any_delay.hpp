@@ -11,6 +11,10 @@
 
 namespace asio_wheel::detail {
 
+using clock_type = std::chrono::steady_clock;  ///< the clock of all deadlines
+using time_point = clock_type::time_point;     ///< a deadline; max() is never
+using duration = clock_type::duration;         ///< a delay; max() is for ever
+
 /// `d` in nanoseconds, rounded up, so that nothing is early. The longest duration of every type,
 /// and all that do not fit, become nanoseconds::max(), which is never; the shortest become min().
 /// Not a number becomes zero.

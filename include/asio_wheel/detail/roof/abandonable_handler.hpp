@@ -4,7 +4,7 @@
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/ground/intrusive_ptr.hpp>
 #include <asio_wheel/detail/service/completion_result.hpp>
-#include <asio_wheel/detail/service/core.hpp>
+#include <asio_wheel/detail/service/engine.hpp>
 #include <asio_wheel/detail/service/wait_handler.hpp>
 
 #include <optional>
@@ -18,7 +18,7 @@ namespace asio_wheel::detail {
 class abandoned_mark {
 public:
   abandoned_mark() = default;
-  explicit abandoned_mark(wheel_core& core) noexcept : core_(&core) { ++core.abandoned; }
+  explicit abandoned_mark(wheel_core& core) noexcept : core_(&core) { ++abandoned_on(core); }
   abandoned_mark(abandoned_mark&&) noexcept = default;
   abandoned_mark& operator=(abandoned_mark&& other) noexcept
   {
@@ -27,7 +27,7 @@ public:
   }
   ~abandoned_mark()
   {
-    if (core_) --core_->abandoned;
+    if (core_) --abandoned_on(*core_);
   }
 
 private:

@@ -25,7 +25,7 @@ public:
   /// The executor of handlers that have none of their own.
   [[nodiscard]] const executor_type& get_executor() const noexcept
   {
-    return executor_.get(state_.core().executor);
+    return executor_.get(state_.native());
   }
 
   /// Ends all pending operations with operation_aborted. Returns how many. Leaves guarded
@@ -99,7 +99,7 @@ protected:
   template <class... Args>
   explicit alive_object(const wheel_place<Executor>& place, const Args&... args)
     : state_(core_of(place.wheel), args...),
-      executor_(place.executor, state_.core().executor)
+      executor_(place.executor, state_.native())
   {}
 
   // Copies the executor, so that a moved-from object can still be used.
@@ -116,7 +116,7 @@ protected:
   /// From an object of another executor, which is converted.
   template <class Other>
   explicit alive_object(alive_object<State, Other>&& other)
-    : alive_object(std::move(other.state_), {other.get_executor(), other.state_.core().executor})
+    : alive_object(std::move(other.state_), {other.get_executor(), other.state_.native()})
   {}
   ~alive_object() = default;
 

@@ -3,13 +3,14 @@
 
 #include <asio_wheel/detail/ground/export.hpp>
 #include <asio_wheel/detail/service/lazy_state.hpp>
-#include <asio_wheel/detail/service/wheel_clock.hpp>
 #include <asio_wheel/heartbeat_options.hpp>
 
 #include <atomic>
 #include <cstddef>
 
 namespace asio_wheel::detail {
+
+class wheel_clock;
 
 /// The waits of a `basic_heartbeat`, and the times from which their deadline follows. A wait ends
 /// with timed_out to report peer_lost.

@@ -7,6 +7,7 @@
 #include <asio_wheel/detail/roof/limited_operation.hpp>
 #include <asio_wheel/detail/roof/metered_handler.hpp>
 #include <asio_wheel/detail/service/deadline_wait.hpp>
+#include <asio_wheel/detail/service/engine.hpp>
 #include <asio_wheel/use_wheel.hpp>
 #include <asio_wheel/wheel_timer_service.hpp>
 
@@ -114,8 +115,7 @@ template <class Place>
     return t;
   } else {
     if (t == Place::time_point::max()) return time_point::max();
-    return wheel_clock::add(core.clock.now(),
-                            saturate(difference<typename Place::time_point>(t, clock::now())));
+    return now_plus(core, saturate(difference<typename Place::time_point>(t, clock::now())));
   }
 }
 

@@ -4,10 +4,8 @@
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/ground/export.hpp>
 #include <asio_wheel/detail/ground/intrusive_ptr.hpp>
-#include <asio_wheel/detail/service/core.hpp>
 #include <asio_wheel/detail/service/lazy_state.hpp>
 #include <asio_wheel/detail/service/wait_op.hpp>
-#include <asio_wheel/detail/service/wheel_clock.hpp>
 #include <asio_wheel/missed_tick.hpp>
 
 #include <cstdint>

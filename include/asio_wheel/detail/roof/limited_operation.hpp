@@ -7,6 +7,7 @@
 #include <asio_wheel/detail/service/context_gate.hpp>
 #include <asio_wheel/detail/service/deadline_wait.hpp>
 #include <asio_wheel/detail/service/embedded_signal.hpp>
+#include <asio_wheel/detail/service/engine.hpp>
 #include <asio_wheel/detail/service/innermost_executor.hpp>
 #include <asio_wheel/detail/service/submission.hpp>
 #include <asio_wheel/detail/service/wait_handler.hpp>
@@ -78,7 +79,7 @@ public:
   void complete(Args&&... args)
   {
     departure left;
-    if (!is_guarded || !end_guarded(has_slot<Handler>)) left = leave(operation_end::none);
+    if (!is_guarded || !end_guarded()) left = leave(operation_end::none);
     const epilogue later{guard_, left.to_tell_of};
     if (!left.is_last) [[unlikely]]
       return leave_result_behind(std::forward<Args>(args)...);
@@ -113,7 +114,7 @@ private:
       if constexpr (is_guarded)
         operation_guard::rest(guard);
       else if (to_tell_of)
-        wheel_core::tell_driver(*to_tell_of);
+        tell_driver(*to_tell_of);
     }
   };
 
@@ -239,7 +240,7 @@ private:
     if constexpr (runs_anywhere)
       return {};
     else if constexpr (std::is_same_v<Fallback, no_executor>)
-      return asio::get_associated_executor(handler_, core().executor);
+      return asio::get_associated_executor(handler_, native());
     else
       return asio::get_associated_executor(handler_, fallback_);
   }
@@ -251,7 +252,7 @@ private:
     if constexpr (erased_executor<executor_type>)
       if (!ex) return;
     const auto find = [&](const auto& e) {
-      if (!is_of_context(e, core().context)) gate_ = gate_of(context_of(e));
+      if (!is_of_context(e, wheel_context(core()))) gate_ = gate_of(context_of(e));
     };
     try {
       if constexpr (hides_context<executor_type>)
@@ -296,7 +297,7 @@ private:
     auto& self = static_cast<limited_operation&>(base);
     if (outcome == wait_outcome::destroyed) return self.discard();  // the result
     if constexpr (!runs_anywhere) {
-      const bool is_elsewhere = self.gate_ || !is_native(self.executor(), self.core().executor);
+      const bool is_elsewhere = self.gate_ || !is_native(self.executor(), self.native());
       if (is_elsewhere && self.look() != firing::off) return self.send(taken_up);
     }
     switch (self.begin(taken_up)) {
@@ -327,7 +328,7 @@ private:
   {
     constexpr int most_rounds = 256, rounds_in_a_tick = 8;
     if (look() == firing::off) return release_here();
-    const std::uint64_t now_begun = core().handlers_begun();
+    const std::uint64_t now_begun = handlers_begun(core());
     if (now_begun == begun || rounds_ == most_rounds) return fire_here(taken_up);
     ++rounds_;
     if (rounds_ % rounds_in_a_tick != 0 || !keep_refused()) go_round(taken_up, now_begun);
@@ -341,10 +342,10 @@ private:
       const executor_type ex = executor();
       static_cast<void>(require_target(ex));
       if constexpr (std::is_constructible_v<asio::any_io_executor, const executor_type&>) {
-        if (!is_of_context(ex, core().context))
+        if (!is_of_context(ex, wheel_context(core())))
           return asio::post(innermost_executor(ex), std::move(r));
       }
-      static_cast<void>(core().post(r));
+      static_cast<void>(post_to_wheel(core(), r));
     });
   }
 
@@ -369,7 +370,7 @@ private:
   {
     switch (begin(taken_up)) {
       case firing::now: return fire();
-      case firing::later: return go_round(taken_up, core().handlers_begun());
+      case firing::later: return go_round(taken_up, handlers_begun(core()));
       case firing::off: return release_here();
     }
   }
@@ -418,7 +419,7 @@ private:
         asio::post(require_target(executor()), std::move(a));
       } else {
         relayed_call<call> relayed{std::move(a)};
-        static_cast<void>(core().post(relayed));
+        static_cast<void>(post_to_wheel(core(), relayed));
       }
     };
     switch (submit_there(post)) {
@@ -530,7 +531,7 @@ private:
         relayed_call<call> relayed{std::move(r)};
         // Else nobody is left who could lend an executor. The operation has completed in this
         // thread.
-        if (!core().post(relayed)) relayed();
+        if (!post_to_wheel(core(), relayed)) relayed();
       }
     });
   }

@@ -4,10 +4,9 @@
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/ground/export.hpp>
 #include <asio_wheel/detail/ground/intrusive_ptr.hpp>
-#include <asio_wheel/detail/service/core.hpp>
 #include <asio_wheel/detail/service/deadline_wait.hpp>
+#include <asio_wheel/detail/service/engine.hpp>
 #include <asio_wheel/detail/service/wait_op.hpp>
-#include <asio_wheel/detail/service/wheel_clock.hpp>
 #include <asio_wheel/wheel_stats.hpp>
 
 #include <array>

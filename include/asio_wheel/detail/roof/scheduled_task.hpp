@@ -2,9 +2,7 @@
 #pragma once
 
 #include <asio_wheel/detail/ground/export.hpp>
-#include <asio_wheel/detail/service/core.hpp>
 #include <asio_wheel/detail/service/lazy_state.hpp>
-#include <asio_wheel/detail/service/wheel_clock.hpp>
 
 #include <atomic>
 #include <concepts>

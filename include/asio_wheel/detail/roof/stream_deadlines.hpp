@@ -2,9 +2,8 @@
 #pragma once
 
 #include <asio_wheel/detail/ground/any_delay.hpp>
-#include <asio_wheel/detail/service/core.hpp>
+#include <asio_wheel/detail/service/engine.hpp>
 #include <asio_wheel/detail/service/operation_guard.hpp>
-#include <asio_wheel/detail/service/wheel_clock.hpp>
 #include <asio_wheel/stream_limits.hpp>
 
 #include <algorithm>
@@ -89,7 +88,7 @@ public:
 private:
   [[nodiscard, gnu::noinline]] time_point from_now(duration delay) const noexcept
   {
-    return guard_->core().clock.deadline_after(delay);
+    return deadline_after(guard_->core(), delay);
   }
   void swap(stream_deadlines& other) noexcept
   {

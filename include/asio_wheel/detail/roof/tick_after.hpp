@@ -1,8 +1,8 @@
 // L3 roof: the arithmetic of times that repeat.
 #pragma once
 
+#include <asio_wheel/detail/ground/any_delay.hpp>
 #include <asio_wheel/detail/ground/export.hpp>
-#include <asio_wheel/detail/service/wheel_clock.hpp>
 #include <asio_wheel/missed_tick.hpp>
 
 namespace asio_wheel::detail {

@@ -33,7 +33,7 @@ public:
   /// Exceptions: std::bad_alloc; what use_wheel() throws.
   explicit timer_object(const wheel_place<Executor>& place)
     : state_(core_of(place.wheel)),
-      executor_(place.executor, state_.core().executor)
+      executor_(place.executor, state_.native())
   {}
 
   /// A timer on a given wheel that calls handlers through `ex`.
@@ -148,10 +148,7 @@ private:
   using initiation = initiate_wait<typename State::wait_type, State, executor_type>;
   [[nodiscard]] initiation initiate() noexcept { return {&state_, &executor_}; }
 
-  [[nodiscard]] const asio::any_io_executor& native() const noexcept
-  {
-    return state_.core().executor;
-  }
+  [[nodiscard]] const asio::any_io_executor& native() const noexcept { return state_.native(); }
 
   State state_;
   timer_executor<executor_type> executor_;

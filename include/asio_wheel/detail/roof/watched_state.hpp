@@ -2,14 +2,15 @@
 #pragma once
 
 #include <asio_wheel/detail/ground/export.hpp>
+#include <asio_wheel/detail/service/adaptive.hpp>
 #include <asio_wheel/detail/service/lazy_state.hpp>
-#include <asio_wheel/detail/service/pressure.hpp>
-#include <asio_wheel/detail/service/wheel_clock.hpp>
 #include <asio_wheel/idle_window.hpp>
 
 #include <atomic>
 
 namespace asio_wheel::detail {
+
+class wheel_clock;
 
 /// The waits of a `basic_wheel_watchdog`, and the times from which their deadline follows.
 ///
@@ -25,12 +26,7 @@ public:
 
   void touch() noexcept;
 
-  [[nodiscard]] duration timeout() const noexcept
-  {
-    const duration longest = longest_.load(std::memory_order_relaxed);
-    const bool is_fixed = shortest_.load(std::memory_order_relaxed) == longest;
-    return is_fixed ? longest : timeout_under(core().pressure_on().value());
-  }
+  [[nodiscard]] duration timeout() const noexcept;
   void set_timeout(duration timeout);
 
 private:

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <asio_wheel/detail/ground/any_delay.hpp>
-#include <asio_wheel/detail/service/core.hpp>
+#include <asio_wheel/detail/ground/export.hpp>
+#include <asio_wheel/detail/service/engine.hpp>
 #include <asio_wheel/detail/service/lazy_state.hpp>
 #include <asio_wheel/detail/service/wait_op.hpp>
-#include <asio_wheel/detail/service/wheel_clock.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -13,6 +13,45 @@
 #include <utility>
 
 namespace asio_wheel::detail {
+
+/// A clock_state without its clock.
+class ASIO_WHEEL_EXPORT waits_of_clock : public lazy_state {
+public:
+  using lazy_state::cancel;
+
+  std::size_t cancel_one() noexcept;
+
+protected:
+  explicit waits_of_clock(wheel_core& c) noexcept : lazy_state(c) {}
+  ~waits_of_clock() = default;
+
+  /// What else is done in a critical section.
+  class step {
+  public:
+    template <class Function>
+    step(const Function& f) noexcept
+      : function_(&f),
+        call_([](const void* function) { (*static_cast<const Function*>(function))(); })
+    {}
+    void operator()() const { call_(function_); }
+
+  private:
+    const void* function_;
+    void (*call_)(const void*);
+  };
+
+  /// Does it with the lock held.
+  void lock_for(step s) const noexcept;
+
+  /// Cancels what is pending, and does it while nothing is. Returns how many waits that were.
+  std::size_t cancel_for(step s) noexcept;
+
+  /// Cancels what is pending, takes over the waits of `other`, and does it.
+  void assign(waits_of_clock& other, step s) noexcept;
+
+  /// Blocks the calling thread for a while, until `t` at the longest.
+  void sleep_towards(time_point t) const;
+};
 
 /// What a timer of any `Clock` is, but for its executor: the counterpart of timer_state.
 ///
@@ -24,47 +63,41 @@ namespace asio_wheel::detail {
 /// `Clock::now()` and `WaitTraits` are called under the lock of the waits' home. Asio calls them
 /// under the lock of its queue.
 template <class Clock, class WaitTraits>
-class clock_state final : public lazy_state {
+class clock_state final : public waits_of_clock {
 public:
   using wait_type = lazy_wait_op;
   using expiry_type = typename Clock::time_point;
 
-  explicit clock_state(wheel_core& c) noexcept : lazy_state(c) {}
+  explicit clock_state(wheel_core& c) noexcept : waits_of_clock(c) {}
   clock_state(clock_state&& other) noexcept : clock_state(other.core())
   {
     *this = std::move(other);
   }
   clock_state& operator=(clock_state&& other) noexcept
   {
-    assign(other, [&] { expiry_ = std::exchange(other.expiry_, {}); });
+    const auto take = [&] { expiry_ = std::exchange(other.expiry_, {}); };
+    assign(other, take);
     return *this;
   }
   ~clock_state() { cancel(); }
 
   [[nodiscard]] expiry_type expiry() const noexcept
   {
-    const section s = enter();
-    return expiry_;
+    expiry_type t{};
+    const auto read = [&] { t = expiry_; };
+    lock_for(read);
+    return t;
   }
 
   // These cancel what is pending, and return how many that were.
   std::size_t expires_at(expiry_type t) noexcept
   {
-    return cancel(here(), [&](section&) { expiry_ = t; });
+    const auto set = [&] { expiry_ = t; };
+    return cancel_for(set);
   }
   std::size_t expires_after(typename Clock::duration delay)
   {
     return expires_at(sum(Clock::now(), delay));
-  }
-  using lazy_state::cancel;
-
-  std::size_t cancel_one() noexcept
-  {
-    for (;;) {
-      section s = enter();
-      const std::size_t n = s.cancel_one(waits_);
-      if (n != 0 || waits_.empty()) return n;
-    }
   }
 
   /// Blocks the calling thread until the expiry.
@@ -73,7 +106,7 @@ public:
     for (;;) {
       const time_point until = when(expiry());
       if (until == time_point::min()) return;
-      core().clock.sleep_towards(until);
+      sleep_towards(until);
     }
   }
 
@@ -88,7 +121,7 @@ private:
     const expiry_type now = Clock::now();
     if (!(now < expiry)) return time_point::min();
     const duration left = saturate(WaitTraits::to_wait_duration(difference(expiry, now)));
-    return wheel_clock::add(core().clock.now(), std::clamp(left, duration{1}, longest_look));
+    return now_plus(core(), std::clamp(left, duration{1}, longest_look));
   }
 
   [[nodiscard]] time_point deadline() const noexcept override

@@ -5,12 +5,11 @@
 #include <asio_wheel/detail/ground/export.hpp>
 #include <asio_wheel/detail/ground/intrusive_ptr.hpp>
 #include <asio_wheel/detail/service/cancel_link.hpp>
-#include <asio_wheel/detail/service/core.hpp>
 #include <asio_wheel/detail/service/embedded_signal.hpp>
+#include <asio_wheel/detail/service/engine.hpp>
 #include <asio_wheel/detail/service/op_memory.hpp>
 #include <asio_wheel/detail/service/operation_guard.hpp>
 #include <asio_wheel/detail/service/wait_op.hpp>
-#include <asio_wheel/detail/service/wheel_clock.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -42,7 +41,10 @@ struct ASIO_WHEEL_EXPORT deadline_filing {
   home& at;
   const tick when;
 
-  [[nodiscard]] const asio::any_io_executor& executor() const noexcept { return at.core.executor; }
+  [[nodiscard]] const asio::any_io_executor& executor() const noexcept
+  {
+    return wheel_executor(core_of(at));
+  }
 };
 
 /// The same for one that is guarded.
@@ -51,7 +53,7 @@ struct guard_filing {
 
   [[nodiscard]] const asio::any_io_executor& executor() const noexcept
   {
-    return by.guard->core().executor;
+    return wheel_executor(by.guard->core());
   }
 };
 
@@ -114,7 +116,11 @@ protected:
   {}
   ~deadline_wait() = default;
 
-  [[nodiscard]] wheel_core& core() const noexcept { return home_->core; }
+  [[nodiscard]] wheel_core& core() const noexcept { return core_of(*home_); }
+  [[nodiscard]] const asio::any_io_executor& native() const noexcept
+  {
+    return wheel_executor(core());
+  }
   [[nodiscard]] asio::cancellation_type_t type() const noexcept { return type_; }
 
   /// Ties the state to the link in the slot of its handler.
@@ -131,36 +137,11 @@ protected:
   [[nodiscard, gnu::flatten]] bool start(tick when) noexcept;
 
   /// The same for one that is guarded.
-  [[nodiscard, gnu::always_inline]] bool start_guarded() noexcept
-  {
-    home& h = *home_;
-    h.lock();
-    if (holders_ != 1 || has_ended() || !guard_->is_filed_by(until_)) [[unlikely]]
-      return start_first();
-    holders_ = 0;
-    guard_->insert(*this);
-    h.unlock();
-    return true;
-  }
+  [[nodiscard, gnu::flatten]] bool start_guarded() noexcept;
 
   /// The guarded operation has ended: if the guard has not let go of it, and it has no holder, that
   /// leaves the state to the caller. Whether it does; otherwise leave() is to be called.
-  ///
-  /// @param may_be_linked  known when this is compiled
-  [[nodiscard, gnu::always_inline]] bool end_guarded(bool may_be_linked) noexcept
-  {
-    home& h = *home_;
-    h.lock();
-    if (state_ != wait_state::guarded || holders_ != 0) [[unlikely]] {
-      h.unlock();
-      return false;
-    }
-    guard_->erase(*this);
-    h.count_begun();
-    if (may_be_linked) shard::cut_link(*this);
-    h.unlock();
-    return true;
-  }
+  [[nodiscard, gnu::flatten]] bool end_guarded() noexcept;
 
   /// The operation has ended: takes the deadline out. If that does not leave the state to the
   /// caller, the holders are to see to the rest, unless `how` is none.
@@ -225,7 +206,7 @@ private:
   [[nodiscard]] bool has_ended() const noexcept { return end_ != operation_end::none; }
 
   /// Whether the deadline is over: its operation has ended, or is about to say so.
-  [[nodiscard]] bool is_over() const noexcept { return has_ended() || !shard::is_reachable(*this); }
+  [[nodiscard]] bool is_over() const noexcept;
   [[nodiscard]] bool end_first() noexcept;
   [[nodiscard, gnu::cold]] bool start_first() noexcept;
   [[nodiscard, gnu::noinline, gnu::cold]] bool leave_unfiled(operation_end how) noexcept;

@@ -27,6 +27,7 @@ class ASIO_WHEEL_EXPORT lazy_state : private timer_waits, public moving_deadline
 public:
   using timer_waits::cancel;
   using timer_waits::core;
+  using timer_waits::native;
 
   /// Starts a wait under the present deadline, to be completed at once if that has passed.
   /// All else as timer_waits::start().
@@ -54,13 +55,7 @@ protected:
   /// Cancels what is pending and takes over the waits of `other`, and with `take()` what their
   /// deadline consists of.
   template <class Take>
-  void assign(lazy_state& other, Take take) noexcept
-  {
-    timer_waits::assign(other, [&] {
-      take();
-      adopt_waits();
-    });
-  }
+  void assign(lazy_state& other, Take take) noexcept;
 
   /// Whether cancel_all() has ended a wait whose handler has yet to begin.
   [[nodiscard]] bool is_all_cancelled(const section& s) noexcept;
@@ -99,13 +94,7 @@ protected:
   // As those of lazy_state.
 
   template <class Take>
-  void assign(guarding_state& other, Take take) noexcept
-  {
-    if (this == &other) return;
-    retire();
-    lazy_state::assign(other, take);
-    take_guard(other);
-  }
+  void assign(guarding_state& other, Take take) noexcept;
   void hasten() noexcept;
   [[nodiscard]] tick bring_forward() noexcept;
 

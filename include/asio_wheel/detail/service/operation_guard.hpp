@@ -4,10 +4,9 @@
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/ground/export.hpp>
 #include <asio_wheel/detail/ground/intrusive_ptr.hpp>
-#include <asio_wheel/detail/service/core.hpp>
+#include <asio_wheel/detail/service/engine.hpp>
 #include <asio_wheel/detail/service/op_memory.hpp>
 #include <asio_wheel/detail/service/wait_op.hpp>
-#include <asio_wheel/detail/service/wheel_clock.hpp>
 
 #include <atomic>
 #include <cstdint>
@@ -16,6 +15,7 @@
 namespace asio_wheel::detail {
 
 class operation_guard;
+class section;
 using guard_ptr = intrusive_ptr<operation_guard>;
 
 /// What guards an operation. Tokens carry it through a dozen functions, and it stays in registers
@@ -82,29 +82,19 @@ public:
   /// Whether `until` has passed. Looks at the clock only if the wait does not answer for that.
   [[nodiscard]] bool has_passed(time_point until) const noexcept
   {
-    return !is_filed_by(until) && until <= core_->clock.now();
+    return !is_filed_by(until) && detail::has_passed(*core_, until);
   }
 
   // Of the deadline of an operation; these require the lock.
 
   /// Guards it. Requires that the wait is filed by its time.
-  void insert(guarded_wait& deadline) noexcept
-  {
-    if (shard::rests(*this)) home_.stop_resting(*this);
-    home_.guard(deadline, guarded_);
-    has_started_.store(true, std::memory_order_relaxed);
-  }
+  void insert(guarded_wait& deadline) noexcept;
 
   /// Guards it, and files the wait by its time. Returns a tick to wake up at, or no_tick.
   [[nodiscard]] tick add(section& s, guarded_wait& deadline) noexcept;
 
   /// Guards it no more: its operation has ended. That leaves rest() to do.
-  void erase(guarded_wait& deadline) noexcept
-  {
-    wait_list::erase(deadline);
-    shard::release(deadline);
-    set_ended();
-  }
+  void erase(guarded_wait& deadline) noexcept;
 
   /// The same for one that is guarded no more.
   void set_ended() noexcept { has_started_.store(false, std::memory_order_relaxed); }

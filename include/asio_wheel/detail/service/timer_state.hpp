@@ -1,16 +1,17 @@
 // L2 service: the waits that are pending on one object, and the expiry of a timer.
 #pragma once
 
+#include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/ground/export.hpp>
-#include <asio_wheel/detail/service/core.hpp>
 #include <asio_wheel/detail/service/wait_op.hpp>
-#include <asio_wheel/detail/service/wheel_clock.hpp>
 
 #include <atomic>
 #include <cstddef>
-#include <mutex>
 
 namespace asio_wheel::detail {
+
+class section;
+class wheel_core;
 
 /// What timers, watchdogs and tasks have in common: waits that are cancelled together.
 ///
@@ -25,10 +26,10 @@ public:
   timer_waits& operator=(const timer_waits&) = delete;
 
   /// The core of the wheel; the object counts as one of its owners.
-  [[nodiscard]] wheel_core& core() const noexcept
-  {
-    return home_.load(std::memory_order_acquire)->core;
-  }
+  [[nodiscard]] wheel_core& core() const noexcept;
+
+  /// The executor of the wheel's context.
+  [[nodiscard]] const asio::any_io_executor& native() const noexcept;
 
   /// Cancels what is pending. Returns how many that were.
   std::size_t cancel() noexcept;
@@ -79,47 +80,6 @@ private:
   std::atomic<home*> home_;  ///< of a core that is counted
 };
 
-template <class Then>
-std::size_t timer_waits::cancel(const home& local, Then then) noexcept
-{
-  std::size_t n = 0;
-  {
-    section s = enter();
-    n = s.cancel(waits_, &s.at == &local);
-    if (waits_.empty()) [[likely]] {
-      then(s);
-      return n;
-    }
-  }
-  return n + cancel_rest(local, then);
-}
-
-/// There were more than one critical section cancels.
-template <class Then>
-std::size_t timer_waits::cancel_rest(const home& local, Then then) noexcept
-{
-  for (std::size_t n = 0;;) {
-    section s = enter();
-    n += s.cancel(waits_, &s.at == &local);
-    if (!waits_.empty()) continue;
-    then(s);
-    return n;
-  }
-}
-
-template <class Take>
-void timer_waits::assign(timer_waits& other, Take take) noexcept
-{
-  if (this == &other) return;
-  cancel();
-  // Still counted while other threads may be looking at it.
-  const intrusive_ptr<wheel_core> left(&core(), false);
-  intrusive_ptr_add_ref(&other.core());
-  const section s = other.enter();
-  take_over(other, s);
-  take();
-}
-
 /// What a `basic_wheel_timer` is, but for its executor: waits that have the same expiry.
 ///
 /// Thread-safe, but for construction, destruction and moves of the object itself.
@@ -132,6 +92,7 @@ public:
   timer_state& operator=(timer_state&& other) noexcept;
 
   using timer_waits::core;
+  using timer_waits::native;
 
   [[nodiscard]] time_point expiry() const noexcept;
 

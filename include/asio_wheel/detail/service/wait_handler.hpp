@@ -4,11 +4,10 @@
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/ground/intrusive_ptr.hpp>
 #include <asio_wheel/detail/service/cancel_link.hpp>
-#include <asio_wheel/detail/service/core.hpp>
+#include <asio_wheel/detail/service/engine.hpp>
 #include <asio_wheel/detail/service/op_memory.hpp>
 #include <asio_wheel/detail/service/submission.hpp>
 #include <asio_wheel/detail/service/wait_op.hpp>
-#include <asio_wheel/wheel_errc.hpp>
 
 #include <concepts>
 #include <new>
@@ -78,7 +77,7 @@ inline constexpr bool may_use_candidate = [] {
   if (outcome == wait_outcome::expired) return {};
   if (outcome == wait_outcome::cancelled) return asio::error::operation_aborted;
   if (outcome == wait_outcome::timed_out) return asio::error::timed_out;
-  return wheel_errc::too_many_pending;
+  return too_many_pending();
 }
 
 /// Tells a wait's home the type of its handler (wait_outcome::described).
@@ -86,9 +85,9 @@ template <class Handler>
 void describe_handler(home& at) noexcept
 {
 #if defined(BOOST_ASIO_NO_TYPEID) || defined(ASIO_NO_TYPEID)
-  at.describe(nullptr);
+  describe_wait(at, nullptr);
 #else
-  at.describe(&typeid(Handler));
+  describe_wait(at, &typeid(Handler));
 #endif
 }
 
@@ -137,7 +136,7 @@ private:
       : op_(&op),
         attempt_(&attempt),
         at_(&at),
-        core_(&at.core),
+        core_(&core_of(at)),
         taken_up_(taken_up),
         allocator_(asio::get_associated_allocator(op.handler_))
     {}
@@ -153,7 +152,7 @@ private:
     ~posted_wait()
     {
       if (!op_ || submission::give_back(attempt_, op_)) return;
-      core_->drop(*op_, *at_);
+      drop_wait(*op_, *at_);
       op_->destroy();
     }
 
@@ -162,7 +161,7 @@ private:
     void operator()()
     {
       wait_handler& op = *std::exchange(op_, nullptr);
-      const wait_outcome outcome = core_->begin(op, *at_, taken_up_);
+      const wait_outcome outcome = begin_wait(op, *at_, taken_up_);
       if (outcome != wait_outcome::undecided) op.end(*at_, outcome);
     }
 
@@ -197,7 +196,7 @@ private:
   /// Sends the wait to the handler's executor. If that refuses it, the next pass tries again.
   void send(home& at, time_point taken_up)
   {
-    const intrusive_ptr<wheel_core> c(&at.core);
+    const intrusive_ptr<wheel_core> c(&core_of(at));
     const auto dispatch = [&](const submission& attempt) {
       const Executor ex = work_.get_executor();
       asio::dispatch(ex, posted_wait(*this, at, taken_up, attempt));
@@ -205,11 +204,11 @@ private:
     switch (submit(this, dispatch)) {
       case submission_result::taken: return;
       case submission_result::refused:
-        if (c->keep_refused(*this, at)) return;
+        if (keep_refused_wait(*this, at)) return;
         break;
       case submission_result::dropped: break;
     }
-    c->drop(*this, at);
+    drop_wait(*this, at);
     destroy();
   }
 
@@ -259,6 +258,17 @@ template <class Executor>
 inline constexpr bool never_blocks =
   !asio::execution::is_executor<Executor>::value ||
   asio::can_require_v<Executor, asio::execution::blocking_t::never_t>;
+
+/// Posts a function to the wheel's context. Returns false if that is going away: the function is
+/// left alone then. Throws what posting throws.
+template <class Function>
+[[nodiscard]] bool post_to_wheel(wheel_core& c, Function& f)
+{
+  const posting_section inside(c);
+  if (inside)
+    asio::require(wheel_executor(c), asio::execution::blocking.never).execute(std::move(f));
+  return bool(inside);
+}
 
 /// Starts a wait whose handler has an executor, for which it is offered `candidate`. `native` is
 /// the wheel's own: nothing has to be dispatched to get there.
@@ -321,47 +331,55 @@ private:
 };
 
 /// The initiation of a wait, for asio::async_initiate: makes an `Op` of the handler and passes it
-/// to `state.start(op, arguments...)`. A handler without an executor of its own is called through
-/// `executor`, or the wheel's if that is null.
+/// to `state.start(op, arguments...)`, or that of the engine. A handler without an executor of its
+/// own is called through `executor`, or the wheel's if that is null.
 template <class Op, class State, class Executor>
 struct initiate_wait {
   using executor_type = Executor;
+  static constexpr bool is_of_wheel = std::is_same_v<State, wheel_core>;
 
   State* state;  // a pointer, so that a deferred operation can be assigned to
   const timer_executor<Executor>* executor;
 
-  [[nodiscard]] executor_type get_executor() const noexcept { return candidate(); }
+  [[nodiscard]] executor_type get_executor() const noexcept { return candidate(native()); }
 
   template <class Handler, class... Args>
   void operator()(Handler&& handler, Args... args) const
   {
     std::decay_t<Handler> h(std::forward<Handler>(handler));
-    const auto start = [&, to = state](Op& op) { to->start(op, args...); };
+    const auto start = [&, to = state](Op& op) {
+      if constexpr (is_of_wheel)
+        start_wait(*to, op, args...);
+      else
+        to->start(op, args...);
+    };
     using handler_type = std::decay_t<Handler>;
-    if constexpr (!may_use_candidate<handler_type, Executor>)
-      launch_wait<Op>(h, native(), native(), start);
-    else if constexpr (!lacks_executor<handler_type>)
-      launch_wait<Op>(h, native(), candidate(), start);
-    else if (!executor || executor->is_native_to_wheel())
+    if constexpr (!may_use_candidate<handler_type, Executor>) {
+      const asio::any_io_executor& wheels = native();
+      launch_wait<Op>(h, wheels, wheels, start);
+    } else if constexpr (!lacks_executor<handler_type>) {
+      const asio::any_io_executor& wheels = native();
+      launch_wait<Op>(h, wheels, candidate(wheels), start);
+    } else if (!executor || executor->is_native_to_wheel())
       wait_handler<handler_type, no_executor, Op>::launch(h, no_executor{}, start);
     else
       wait_handler<handler_type, Executor, Op>::launch(h, executor->get(native()), start);
   }
 
   /// The executor that handlers are offered.
-  [[nodiscard]] const Executor& candidate() const noexcept
+  [[nodiscard]] const Executor& candidate(const asio::any_io_executor& wheels) const noexcept
   {
     if constexpr (std::is_same_v<Executor, asio::any_io_executor>)
-      if (!executor) return native();
-    return executor->get(native());
+      if (!executor) return wheels;
+    return executor->get(wheels);
   }
 
   [[nodiscard]] const asio::any_io_executor& native() const noexcept
   {
-    if constexpr (std::is_same_v<State, wheel_core>)
-      return state->executor;
+    if constexpr (is_of_wheel)
+      return wheel_executor(*state);
     else
-      return state->core().executor;
+      return state->native();
   }
 };
 

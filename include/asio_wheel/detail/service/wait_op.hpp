@@ -1,9 +1,9 @@
 // L2 service: the life of a wait, from the start to the call of its handler.
 #pragma once
 
+#include <asio_wheel/detail/ground/any_delay.hpp>
 #include <asio_wheel/detail/ground/intrusive_list.hpp>
-#include <asio_wheel/detail/service/wheel_clock.hpp>
-#include <asio_wheel/detail/wheel/chunk.hpp>
+#include <asio_wheel/detail/wheel/wheel_entry.hpp>
 
 #include <atomic>
 #include <cstdint>

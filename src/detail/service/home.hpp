@@ -1,12 +1,13 @@
 // L2 service: the shards of a wheel, made when threads need them, and which is due next.
 #pragma once
 
-#include <asio_wheel/detail/ground/locks.hpp>
-#include <asio_wheel/detail/service/posting.hpp>
-#include <asio_wheel/detail/service/shard.hpp>
-#include <asio_wheel/detail/service/wheel_clock.hpp>
-#include <asio_wheel/detail/wheel/timing_wheel.hpp>
 #include <asio_wheel/wheel_options.hpp>
+
+#include "../ground/locks.hpp"
+#include "../wheel/timing_wheel.hpp"
+#include "posting.hpp"
+#include "shard.hpp"
+#include "wheel_clock.hpp"
 
 #include <array>
 #include <atomic>

@@ -2,8 +2,9 @@
 #pragma once
 
 #include <asio_wheel/asio.hpp>
-#include <asio_wheel/detail/ground/locks.hpp>
-#include <asio_wheel/detail/service/driven.hpp>
+
+#include "../ground/locks.hpp"
+#include "driven.hpp"
 
 #include <atomic>
 #include <cstddef>

@@ -1,9 +1,10 @@
 // L1 wheel: the hashed, hierarchical timing wheel. It knows ticks and entries, and calls nobody.
 #pragma once
 
-#include <asio_wheel/detail/ground/memory.hpp>
 #include <asio_wheel/detail/ground/tick.hpp>
-#include <asio_wheel/detail/wheel/chunk.hpp>
+
+#include "../ground/memory.hpp"
+#include "chunk.hpp"
 
 #include <array>
 #include <cstddef>

@@ -2,11 +2,12 @@
 #pragma once
 
 #include <asio_wheel/detail/ground/export.hpp>
-#include <asio_wheel/detail/ground/locks.hpp>
 #include <asio_wheel/detail/service/wait_op.hpp>
-#include <asio_wheel/detail/service/wheel_clock.hpp>
-#include <asio_wheel/detail/wheel/timing_wheel.hpp>
 #include <asio_wheel/wheel_stats.hpp>
+
+#include "../ground/locks.hpp"
+#include "../wheel/timing_wheel.hpp"
+#include "wheel_clock.hpp"
 
 #include <array>
 #include <atomic>

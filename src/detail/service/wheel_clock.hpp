@@ -1,18 +1,17 @@
 // L2 service: reads the time, and is the only place that converts it to ticks and back.
 #pragma once
 
+#include <asio_wheel/detail/ground/any_delay.hpp>
 #include <asio_wheel/detail/ground/export.hpp>
 #include <asio_wheel/detail/ground/tick.hpp>
 #include <asio_wheel/wheel_options.hpp>
+
+#include "../ground/divider.hpp"
 
 #include <atomic>
 #include <chrono>
 
 namespace asio_wheel::detail {
-
-using clock_type = std::chrono::steady_clock;  ///< the clock of all deadlines
-using time_point = clock_type::time_point;     ///< a deadline; max() is never
-using duration = clock_type::duration;         ///< a delay; max() is for ever
 
 /// The clock of a wheel. Tick 0 begins when the clock is made.
 ///

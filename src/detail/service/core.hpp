@@ -1,19 +1,20 @@
 // L2 service: the shards of one wheel, and how their waits get to their handlers.
 #pragma once
 
-#include <asio_wheel/detail/ground/export.hpp>
 #include <asio_wheel/detail/ground/intrusive_ptr.hpp>
-#include <asio_wheel/detail/ground/locks.hpp>
-#include <asio_wheel/detail/service/driven.hpp>
-#include <asio_wheel/detail/service/driver.hpp>
-#include <asio_wheel/detail/service/home.hpp>
-#include <asio_wheel/detail/service/posting.hpp>
-#include <asio_wheel/detail/service/pressure.hpp>
-#include <asio_wheel/detail/service/shard.hpp>
-#include <asio_wheel/detail/service/wheel_clock.hpp>
+#include <asio_wheel/detail/service/engine.hpp>
 #include <asio_wheel/pending_handlers.hpp>
 #include <asio_wheel/wheel_options.hpp>
 #include <asio_wheel/wheel_stats.hpp>
+
+#include "../ground/locks.hpp"
+#include "driven.hpp"
+#include "driver.hpp"
+#include "home.hpp"
+#include "posting.hpp"
+#include "pressure.hpp"
+#include "shard.hpp"
+#include "wheel_clock.hpp"
 
 #include <atomic>
 #include <cstddef>
@@ -72,12 +73,11 @@ private:
 /// function of their own, which is posted when the first of them is next; and from then until it
 /// runs, no handler of a wait is called. When it runs, all that was queued before it has completed,
 /// and an operation that has ended takes its deadline with it.
-class ASIO_WHEEL_EXPORT wheel_core final : public intrusive_ref_counter<wheel_core>,
-                                           private driven {
+class wheel_core final : public intrusive_ref_counter<wheel_core>, private driven {
 public:
   wheel_core(asio::execution_context& context, const asio::any_io_executor& ex,
              const wheel_options& given);
-  ~wheel_core();  // not in every user's code: what it takes apart is hidden in a shared library
+  ~wheel_core();
 
   const wheel_options options;
   asio::execution_context& context;
@@ -87,21 +87,14 @@ public:
   homes shards;
   std::atomic<std::size_t> abandoned{0};  ///< operations that go on without their handlers
 
-  /// Posts a function to the context. False if that is going away: the function is left alone then.
-  /// Throws what posting throws.
-  template <class Function>
-  [[nodiscard]] bool post(Function& f)
-  {
-    const std::shared_lock inside(posting_, std::try_to_lock);
-    if (!inside) return false;
-    native.post(std::move(f));
-    return true;
-  }
+  // For those who post to the context: between the two it does not go. False if it is going.
 
-  /// Start a wait; it is the core's from here on.
-  /// Throw std::bad_alloc, with nothing changed and the wait not taken over.
-  void start(wait_op& op, duration delay);
-  void start(wait_op& op, time_point deadline);
+  [[nodiscard]] bool enter_posting() noexcept { return posting_.try_lock_shared(); }
+  void leave_posting() noexcept { posting_.unlock_shared(); }
+
+  /// Starts a wait; it is the core's from here on.
+  /// Throws std::bad_alloc, with nothing changed and the wait not taken over.
+  [[gnu::flatten]] void start(wait_op& op, tick when);
 
   // A start in its parts, for those who have something to do in the same critical section.
 
@@ -136,7 +129,7 @@ public:
   void keep_for(wait_op& deadline) noexcept;
 
   /// Tells the driver what is not needed any more at `h`, if anything.
-  [[gnu::noinline]] ASIO_WHEEL_EXPORT static void tell_driver(home& h) noexcept;
+  [[gnu::noinline]] static void tell_driver(home& h) noexcept;
 
   /// Keeps the count that max_pending is compared with.
   void count_ended(std::size_t n) noexcept;
@@ -205,7 +198,6 @@ private:
     time_point taken_up{};
   };
 
-  [[gnu::flatten]] void start(wait_op& op, tick when);
   [[gnu::noinline]] void file_overdue(wait_op& op, home& h);
 
   [[nodiscard]] tick next_tick() noexcept override;
@@ -263,7 +255,7 @@ private:
   delivery firing_;
 
   pressure pressure_{clock};
-  gate posting_;  ///< of post()
+  gate posting_;  ///< of enter_posting()
 
   std::mutex survey_mutex_;  ///< one survey at a time; taken before all others
 

@@ -2,11 +2,12 @@
 #pragma once
 
 #include <asio_wheel/asio.hpp>
-#include <asio_wheel/detail/ground/locks.hpp>
 #include <asio_wheel/detail/ground/tick.hpp>
-#include <asio_wheel/detail/service/driven.hpp>
-#include <asio_wheel/detail/service/posting.hpp>
-#include <asio_wheel/detail/service/wheel_clock.hpp>
+
+#include "../ground/locks.hpp"
+#include "driven.hpp"
+#include "posting.hpp"
+#include "wheel_clock.hpp"
 
 #include <atomic>
 #include <cstdint>
