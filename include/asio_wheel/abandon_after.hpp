@@ -25,21 +25,20 @@ namespace asio_wheel {
 /// An abandoned operation goes on after its handler was called, and so after what the handler has
 /// destroyed. **So it must not use what belongs to its caller**: neither a buffer nor an object.
 ///
-/// | safe | why |
-/// |---|---|
-/// | `resolver.async_resolve` | owns its query; the case that everybody has: `getaddrinfo` cannot
-/// be interrupted | | waits of timers, `signal_set.async_wait` | no memory of the caller; they
-/// listen anyway | | `socket.async_wait`, `acceptor.async_wait` | the same | |
-/// `acceptor.async_accept(token)`, which returns the socket | a connection that comes late is
-/// closed | | `co_spawn` of a coroutine that owns its data | parameters by value, its own sockets
-/// and buffers |
+/// Safe are
+/// - `resolver.async_resolve`, which owns its query. It is the case that everybody has:
+///   `getaddrinfo` cannot be interrupted.
+/// - waits of timers, `signal_set.async_wait`, `socket.async_wait` and `acceptor.async_wait`: they
+///   use no memory of the caller, and listen anyway.
+/// - `co_spawn` of a coroutine that owns its data: parameters by value, its own sockets and
+/// buffers.
 ///
-/// | unsafe | why |
-/// |---|---|
-/// | `async_read`, `async_write`, `async_receive`, ... | they use the caller's buffer |
-/// | `async_accept(socket, token)`, `async_connect(socket, endpoints, token)` | they use the
-/// caller's socket | | a `co_spawn`ed lambda with captures, or with references as parameters | they
-/// are gone | | what is on a member of an object that its handler destroys | the operation is |
+/// Unsafe are
+/// - `async_read`, `async_write`, `async_receive` and the like, which use the caller's buffer.
+/// - `async_accept(socket, token)` and `async_connect(socket, endpoints, token)`, which use the
+///   caller's socket.
+/// - a `co_spawn`ed lambda with captures, or with references as parameters: they are gone.
+/// - whatever uses a member of an object that its handler destroys.
 ///
 /// Memory: the operation's state is not from the handler's allocator, which may be gone before it.
 /// It stays until the operation ends, with a copy of the handler's executor, but without the

@@ -48,9 +48,8 @@ public:
   /// @param name   for people and for metrics; copied.
   /// @param limit  how long an operation may take; zero or less is at once, and the max() of any
   ///               duration is never.
-  /// @param error  what timeout_after and abandon_after report in place of operation_aborted. Of
-  /// two
-  ///               deadlines, one in the other, each may have its own.
+  /// @param error  what timeout_after and abandon_after report in place of operation_aborted. Two
+  ///               deadlines, one in the other, may have different ones.
   /// Exceptions: std::bad_alloc.
   timeout_policy(std::string_view name, detail::any_delay limit,
                  error_code error = asio::error::timed_out)

@@ -282,4 +282,18 @@ BOOST_AUTO_TEST_CASE(b_may_go_first_and_then_a_with_its_operation)
   });
 }
 
+BOOST_AUTO_TEST_CASE(a_may_go_and_the_deadline_comes_before_its_operation_ends)
+{
+  for (const place p : {place::filed, place::due, place::refused}) {
+    scene s(handler_in::a);
+    s.start(p);
+    s.a.reset();
+    s.run_b();  // the deadline would go to A
+    BOOST_TEST(s.fired() == 0U);
+    s.operation.drop();
+    BOOST_TEST(s.books.outstanding == 0U);
+    BOOST_TEST(s.result.pending());
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -136,6 +136,17 @@ BOOST_AUTO_TEST_CASE(keep_nothing_running_when_the_last_operation_meets_its_dead
   BOOST_TEST(c.runs_out_of_work());
 }
 
+BOOST_AUTO_TEST_CASE(keep_nothing_running_when_the_last_deadline_fires)
+{
+  resting_guards c;
+  support::result read;
+  manual_operation operation(c.context.get_executor());
+  operation.async_run(timeout_after(c.wheel, 10ms, read.recorder()));
+  c.other.cancel();
+  BOOST_TEST(c.runs_out_of_work());
+  BOOST_TEST(read.failed(asio::error::timed_out));
+}
+
 BOOST_AUTO_TEST_CASE(keep_nothing_running_when_the_last_guard_comes_to_rest)
 {
   resting_guards c;
@@ -163,7 +174,6 @@ BOOST_AUTO_TEST_CASE(keep_nothing_running_after_an_exception_of_the_last_handler
   last.async_wait([](error_code) { throw std::runtime_error("thrown by the handler"); });
   c.context.restart();
   BOOST_CHECK_THROW(c.context.run_for(20s), std::runtime_error);
-  c.guard_one(*c.dogs.front());
   BOOST_TEST(c.runs_out_of_work());
 }
 

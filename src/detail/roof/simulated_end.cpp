@@ -15,6 +15,7 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace asio_wheel::detail {
 
@@ -76,7 +77,7 @@ struct simulated_side {
   std::size_t taken = 0;    ///< of these, and not there any more
   std::size_t arrived = 0;  ///< behind those
   std::deque<segment> on_the_way;
-  std::deque<simulated_end> ends;  ///< that are sent in place of bytes
+  std::list<simulated_end> ends;  ///< that are sent in place of bytes
   std::uint64_t sent = 0;
   std::uint64_t received = 0;
   std::deque<std::pair<std::uint64_t, simulated_fault>> faults;  ///< behind so many received bytes
@@ -447,7 +448,7 @@ void simulated_end::cancel() const noexcept
 void simulated_end::close() const noexcept
 {
   if (!is_open()) return;
-  std::deque<simulated_end> left;
+  std::list<simulated_end> left;
   {
     const simulated_connection::section s(*connection_);
     connection_->close(side_);
@@ -482,6 +483,8 @@ void simulated_end::inject(simulated_fault fault) const noexcept
 void simulated_end::inject_after(any_delay delay, simulated_fault fault) const
 {
   if (!is_open()) return;
+  const posting_section there(*connection_->core);
+  if (!there) return;
   std::unique_lock lock(connection_->mutex);
   std::list<wheel_timer>& all = connection_->timed_faults;
   const auto at = all.emplace(all.end(), wheel_place<>(connection_->wheel), delay);
@@ -501,6 +504,7 @@ void simulated_end::inject_after_bytes(std::size_t n, simulated_fault fault) con
   if (!connection_) return;
   const simulated_connection::section s(*connection_);
   simulated_side& self = connection_->sides[side_];
+  n = std::min(n, std::numeric_limits<std::size_t>::max() - self.sent);
   const std::pair planned(self.sent + n, fault);
   const auto is_before = [](const auto& a, const auto& b) { return a.first < b.first; };
   self.faults.insert(std::upper_bound(self.faults.begin(), self.faults.end(), planned, is_before),
@@ -512,6 +516,7 @@ void simulated_end::start(simulated_operation& op, read_buffers buffers) noexcep
 {
   if (!op.connection) return static_cast<void>(op.timer.cancel());
   const simulated_connection::section s(*op.connection);
+  if (op.is_done) return;  // its wait has ended meanwhile, and its buffers may be gone
   op.connection->start(op, op.side, true, buffers.empty());
 }
 
@@ -519,6 +524,7 @@ void simulated_end::start(simulated_operation& op, write_buffers buffers) noexce
 {
   if (!op.connection) return static_cast<void>(op.timer.cancel());
   const simulated_connection::section s(*op.connection);
+  if (op.is_done) return;  // as above
   op.connection->start(op, op.side, false, buffers.empty());
   // As a socket, takes at once what there is room for.
   const bool is_first = op.connection->sides[op.side].writes.front() == &op;
@@ -533,7 +539,7 @@ simulated_end::result simulated_end::finish(simulated_operation& op, error_code 
   if (!op.connection) return {op.error, 0};
   const simulated_connection::section s(*op.connection);
   unlist(op);
-  if (op.is_done) return {op.error, op.size};
+  if (std::exchange(op.is_done, true)) return {op.error, op.size};
   if (!op.is_woken) return {ec, 0};
   return op.connection->read(op.side, buffers);
 }
@@ -544,7 +550,7 @@ simulated_end::result simulated_end::finish(simulated_operation& op, error_code 
   if (!op.connection) return {op.error, 0};
   const simulated_connection::section s(*op.connection);
   unlist(op);
-  if (op.is_done) return {op.error, op.size};
+  if (std::exchange(op.is_done, true)) return {op.error, op.size};
   if (!op.is_woken) return {ec, 0};
   return op.connection->write(op.side, buffers);
 }

@@ -15,6 +15,8 @@ public:
 
   explicit gate_service(asio::execution_context& c) : service(c), of_context(new context_gate) {}
 
+  ~gate_service() override { of_context->close(); }  // asked for while its context was shut down
+
   void shutdown() noexcept override { of_context->close(); }
 
   const intrusive_ptr<context_gate> of_context;

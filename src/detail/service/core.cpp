@@ -312,6 +312,13 @@ void wheel_core::deliver_due(time_point now, bool behind_pass)
   const one_of here(delivering_);
   if (!begin_delivery(behind_pass)) return;
   next_wait next{};
+  struct at_end {  // also if a handler throws
+    const next_wait& next;
+    ~at_end()
+    {
+      if (next.idle) tell_driver(*next.idle);
+    }
+  } const then{next};
   for (int i = 0; i < delivery::length; ++i) {
     take_due(next, now);
     if (next.post) post_due();
@@ -413,6 +420,10 @@ void wheel_core::post_ended(home& h) noexcept
 void wheel_core::deliver_ended(home& h)
 {
   next_wait next{};
+  struct at_end {  // also if a handler throws
+    home& at;
+    ~at_end() { tell_driver(at); }
+  } const then{h};
   for (int left = begin_ended(h); left != 0; --left) {
     take_ended(next, h);
     if (next.post) post_ended(h);
@@ -420,7 +431,7 @@ void wheel_core::deliver_ended(home& h)
       next.op->end(h, next.outcome);
     else if (next.fire)
       post_firing();
-    if (!next.more) return tell_driver(h);
+    if (!next.more) return;
   }
 }
 
@@ -501,7 +512,10 @@ wait_op* wheel_core::take_due_deadline(next_wait& next, time_point now) noexcept
   const std::lock_guard at(*next.at, std::adopt_lock);
   if (!next.at->is_deadline_due()) return nullptr;
   wait_op* const op = next.at->pop_due(now, next.outcome, next.renewed);
-  if (!next.at->has_due()) due_.drop_first();
+  if (!next.at->has_due()) {
+    due_.drop_first();
+    next.at->note_if_idle();
+  }
   next.taken_up = now;
   keep_for(*op);  // it may be on its way through another context when this one goes
   ++burst_;
@@ -543,6 +557,7 @@ void wheel_core::resume() noexcept
     }
     if (fire) post_firing();
     if (post) post_ended(*h);
+    tell_driver(*h);
   }
 }
 

@@ -156,6 +156,7 @@ private:
   const time_point read_at = clock.start_of_delay();
   for (home* h = shards.latest(); h; h = h->older) {
     erase_resting(*h);
+    tell_driver(*h);
     for (wheel_walk way = h->begin_walk(); !way.has_ended();) {
       const auto begin = clock_type::now();
       const std::size_t n = look(*h, way, seen);
@@ -173,6 +174,7 @@ private:
   tick first = never;
   for (home* h = shards.latest(); h; h = h->older) {
     erase_resting(*h);
+    tell_driver(*h);
     first = std::min(first, earliest_tick(*h));
   }
   // The last deadlines of all round up to a time that never comes.

@@ -33,7 +33,7 @@ struct set_clock {
   using period = std::milli;
   using duration = std::chrono::milliseconds;
   using time_point = std::chrono::time_point<set_clock>;
-  static constexpr bool is_steady = false;
+  [[maybe_unused]] static constexpr bool is_steady = false;
 
   static time_point now() noexcept { return time_point{duration{reading.load()}}; }
 

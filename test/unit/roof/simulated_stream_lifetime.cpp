@@ -237,7 +237,6 @@ BOOST_AUTO_TEST_CASE(an_acceptor_accepts_in_the_order_of_the_connections)
   std::vector<simulated_stream> clients;
   for (int i = 0; i < 3; ++i) {
     clients.push_back(acceptor.connect({.latency = 20ms}));
-    support::result written;
     clients.back().async_write_some(asio::buffer(&"abc"[i], 1), asio::detached);
   }
   w.time.advance(20ms);

@@ -100,6 +100,19 @@ BOOST_AUTO_TEST_CASE(tells_two_guards_apart_by_their_errors)
   BOOST_TEST(c.result.failed(asio::error::host_not_found));
 }
 
+// The result is behind the function that destroys the watchdog, and with it the last owner of the
+// guard. Found by reading; ASan saw it.
+BOOST_AUTO_TEST_CASE(ends_an_operation_whose_watchdog_goes_before_its_result_is_delivered)
+{
+  guarded_operations c;
+  std::optional<wheel_watchdog> dog(std::in_place, c.wheel, 50ms);
+  c.operation.when_cancelled = [&] { asio::post(c.context, [&] { dog.reset(); }); };
+  c.operation.async_run(dog->guard(c.result.recorder()));
+  c.time.advance(50ms);
+  BOOST_TEST(!dog);
+  BOOST_TEST(c.result.failed(asio::error::timed_out));
+}
+
 BOOST_AUTO_TEST_CASE(ends_any_number_of_operations_and_a_touch_puts_all_of_them_off)
 {
   guarded_operations c;

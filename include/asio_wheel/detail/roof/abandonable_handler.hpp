@@ -65,14 +65,14 @@ public:
       handler_(std::forward<H>(handler))
   {}
 
-  /// Takes the handler out, and counts the operation until this object goes.
+  /// Takes the handler out, and counts the operation until this object goes. Throws what the move
+  /// of the handler throws, which is gone then.
   [[nodiscard]] Handler abandon(wheel_core& core)
   {
     if constexpr (requires { handler_->count_abandoned(); }) handler_->count_abandoned();
-    Handler h(*std::move(handler_));
-    handler_.reset();
     mark_ = abandoned_mark(core);
-    return h;
+    const reset_at_end then{handler_};
+    return *std::move(handler_);
   }
 
   [[nodiscard]] const Handler& inner() const noexcept { return *handler_; }
@@ -92,6 +92,11 @@ public:
   }
 
 private:
+  struct reset_at_end {
+    std::optional<Handler>& handler;
+    ~reset_at_end() { handler.reset(); }
+  };
+
   std::optional<Handler> handler_;
   abandoned_mark mark_;
 };

@@ -278,7 +278,7 @@ private:
       prepare(std::forward<I>(i), where, ex,
               metered_handler<std::decay_t<Handler>>(
                 std::forward<Handler>(handler),
-                policy_use(*by.policy, where.at.core, by.allowed, Report)),
+                policy_use(*by.policy, detail::core_of(where.at), by.allowed, Report)),
               std::forward<Args>(args)...);
     else
       prepare(std::forward<I>(i), where, ex, std::forward<Handler>(handler),

@@ -120,19 +120,25 @@ private:
 
   /// What an operation that has completed leaves behind for the last holder.
   struct left_behind {
-    explicit left_behind(const executor_type& ex) : work(require_target(ex)) {}
-    left_behind(left_behind&& other) : work(std::move(other.work)), result(std::move(other.result))
+    struct contents {
+      completion_result<Signatures...> result;
+      executor_work<executor_type> work;
+    };
+
+    explicit left_behind(const executor_type& ex)
+      : kept{completion_result<Signatures...>(), executor_work<executor_type>(ex)}
     {}
+    left_behind(left_behind&& other) : kept(std::move(other.kept)), instead(other.instead) {}
     ~left_behind()
     {
-      if (!context_is_gone) std::destroy_at(&work);
+      if (!context_is_gone) std::destroy_at(&kept);
     }
 
     union {
-      executor_work<executor_type> work;
+      contents kept;
     };
-    bool context_is_gone = false;  ///< which has no use for the work any more
-    completion_result<Signatures...> result;
+    error_code instead;            ///< of operation_aborted, if anything
+    bool context_is_gone = false;  ///< which neither may touch any more
   };
 
   /// The deadline on its way to the handler's executor, with a hold on the state. The executor may
@@ -381,7 +387,7 @@ private:
     if constexpr (is_abandonable<Handler>) {
       ask_to_stop(type());
       rounds_ = 0;
-      give_time();
+      if (!give_time()) abandon_here();
     } else {
       emit(type());
     }
@@ -407,8 +413,9 @@ private:
 
   // Of an operation that may be abandoned.
 
-  /// Lets run what is queued: in that the operation may end. Requires a hold.
-  void give_time()
+  /// Runs what is queued first: the operation may end there. Requires a hold. Returns false if the
+  /// executor refuses that.
+  [[nodiscard]] bool give_time()
   {
     const auto post = [&](const submission& attempt) {
       using call = posted_call<&limited_operation::abandon_unless_ended,
@@ -423,10 +430,11 @@ private:
       }
     };
     switch (submit_there(post)) {
-      case submission_result::taken: return;
-      case submission_result::refused: return abandon_here();
-      case submission_result::dropped: return release_elsewhere();
+      case submission_result::taken: break;
+      case submission_result::refused: return false;
+      case submission_result::dropped: release_elsewhere(); break;
     }
+    return true;
   }
 
   void dispatch_abandonment()
@@ -441,7 +449,7 @@ private:
     switch (submit_there(post)) {
       case submission_result::taken: return;
       case submission_result::refused:
-        if (++rounds_ < most_refusals) return give_time();
+        if (++rounds_ < most_refusals && give_time()) return;
         break;
       case submission_result::dropped: break;
     }
@@ -451,7 +459,7 @@ private:
   void abandon_unless_ended()
   {
     constexpr int most_rounds = 8;
-    if (++rounds_ < most_rounds && goes_on()) return give_time();
+    if (++rounds_ < most_rounds && goes_on() && give_time()) return;
     abandon_here();
   }
 
@@ -460,10 +468,20 @@ private:
   {
     if (!leave_alone()) return release_here();
     const error_code instead = replacement_error();
-    auto handler = handler_.abandon(core());
+    auto handler = take_abandoned();
     release_here();
     call_with_error<Signatures...>(std::move(handler),
                                    instead ? instead : error_code(asio::error::operation_aborted));
+  }
+
+  [[nodiscard]] auto take_abandoned()
+  {
+    try {
+      return handler_.abandon(core());
+    } catch (...) {
+      release_elsewhere();
+      throw;
+    }
   }
 
   void release_elsewhere()
@@ -507,8 +525,9 @@ private:
   [[gnu::noinline, gnu::cold]] void leave_result_behind(Args&&... args)
   {
     try {
-      left_behind left(executor());
-      left.result.store(std::forward<Args>(args)...);
+      left_behind left(require_target(executor()));
+      left.kept.result.store(std::forward<Args>(args)...);
+      left.instead = replacement_error();  // while the guard is counted
       std::construct_at(&left_, std::move(left));
     } catch (...) {
       if (leave_and_tell(operation_end::abandoned)) destroy();
@@ -561,10 +580,9 @@ private:
 
   void deliver()
   {
-    const error_code instead = replacement_error();
     left_behind left = take_result();
-    left.result.deliver([&](auto&&... values) {
-      call_with_verdict(instead, take_handler_and_core(), std::move(values)...);
+    left.kept.result.deliver([&](auto&&... values) {
+      call_with_verdict(left.instead, take_handler_and_core(), std::move(values)...);
     });
   }
 
@@ -577,8 +595,11 @@ private:
 
   void discard() noexcept
   {
-    left_.context_is_gone = !kept_context(gate_.get());
-    std::destroy_at(&left_);
+    {
+      const kept_context there(gate_.get());
+      left_.context_is_gone = !there;
+      std::destroy_at(&left_);
+    }
     destroy();
   }
 
