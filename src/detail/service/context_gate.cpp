@@ -3,9 +3,42 @@
 
 #include "../ground/locks.hpp"
 
+#include <mutex>
+#include <utility>
+
 namespace asio_wheel::detail {
 
-class context_gate : public gate, public intrusive_ref_counter<context_gate> {};
+class context_gate : public gate, public intrusive_ref_counter<context_gate> {
+public:
+  void add(std::unique_ptr<gated_work> w)
+  {
+    gated_work::list one;
+    one.push_back(std::move(w));
+    one.front()->place = one.begin();
+    const std::lock_guard lock(mutex_);
+    works_.splice(works_.end(), one);
+  }
+
+  void remove(gated_work& w) noexcept
+  {
+    gated_work::list one;  // destroyed without the lock
+    const std::lock_guard lock(mutex_);
+    one.splice(one.end(), works_, w.place);
+  }
+
+  /// Destroys the work of a context that goes.
+  void close_context() noexcept
+  {
+    close();
+    gated_work::list all;
+    const std::lock_guard lock(mutex_);
+    all.swap(works_);
+  }
+
+private:
+  spin_lock mutex_;
+  gated_work::list works_;
+};
 
 namespace {
 
@@ -15,9 +48,12 @@ public:
 
   explicit gate_service(asio::execution_context& c) : service(c), of_context(new context_gate) {}
 
-  ~gate_service() override { of_context->close(); }  // asked for while its context was shut down
+  ~gate_service() override
+  {
+    of_context->close_context();
+  }  // asked for while its context was shut down
 
-  void shutdown() noexcept override { of_context->close(); }
+  void shutdown() noexcept override { of_context->close_context(); }
 
   const intrusive_ptr<context_gate> of_context;
 };
@@ -38,6 +74,16 @@ void intrusive_ptr_release(const context_gate* g) noexcept
 intrusive_ptr<context_gate> gate_of(asio::execution_context& c)
 {
   return asio::use_service<gate_service>(c).of_context;
+}
+
+void leave_work(context_gate& g, std::unique_ptr<gated_work> w)
+{
+  g.add(std::move(w));
+}
+
+void finish_work(context_gate& g, gated_work& w) noexcept
+{
+  g.remove(w);
 }
 
 bool kept_context::enter() noexcept

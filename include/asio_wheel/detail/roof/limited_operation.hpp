@@ -120,25 +120,11 @@ private:
 
   /// What an operation that has completed leaves behind for the last holder.
   struct left_behind {
-    struct contents {
-      completion_result<Signatures...> result;
-      executor_work<executor_type> work;
-    };
+    left_behind(const executor_type& ex, context_gate* gate) : work(ex, gate) {}
 
-    explicit left_behind(const executor_type& ex)
-      : kept{completion_result<Signatures...>(), executor_work<executor_type>(ex)}
-    {}
-    left_behind(left_behind&& other) : kept(std::move(other.kept)), instead(other.instead) {}
-    ~left_behind()
-    {
-      if (!context_is_gone) std::destroy_at(&kept);
-    }
-
-    union {
-      contents kept;
-    };
-    error_code instead;            ///< of operation_aborted, if anything
-    bool context_is_gone = false;  ///< which neither may touch any more
+    completion_result<Signatures...> result;
+    error_code instead;  ///< of operation_aborted, if anything
+    work_of_context<executor_type> work;
   };
 
   /// The deadline on its way to the handler's executor, with a hold on the state. The executor may
@@ -525,8 +511,8 @@ private:
   [[gnu::noinline, gnu::cold]] void leave_result_behind(Args&&... args)
   {
     try {
-      left_behind left(require_target(executor()));
-      left.kept.result.store(std::forward<Args>(args)...);
+      left_behind left(require_target(executor()), gate_.get());
+      left.result.store(std::forward<Args>(args)...);
       left.instead = replacement_error();  // while the guard is counted
       std::construct_at(&left_, std::move(left));
     } catch (...) {
@@ -581,7 +567,7 @@ private:
   void deliver()
   {
     left_behind left = take_result();
-    left.kept.result.deliver([&](auto&&... values) {
+    left.result.deliver([&](auto&&... values) {
       call_with_verdict(left.instead, take_handler_and_core(), std::move(values)...);
     });
   }
@@ -595,11 +581,7 @@ private:
 
   void discard() noexcept
   {
-    {
-      const kept_context there(gate_.get());
-      left_.context_is_gone = !there;
-      std::destroy_at(&left_);
-    }
+    std::destroy_at(&left_);
     destroy();
   }
 
