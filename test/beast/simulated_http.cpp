@@ -1,4 +1,5 @@
 // Boost.Beast's HTTP on streams in memory, with peers that stall, drip and vanish.
+#include <fmt/core.h>
 #include <asio_wheel/simulated_stream.hpp>
 #include <asio_wheel/timed_stream.hpp>
 #include <boost/asio/awaitable.hpp>
@@ -79,11 +80,11 @@ BOOST_AUTO_TEST_CASE(a_client_asks_and_is_answered)
     [&]() -> asio::awaitable<void> {
       beast::flat_buffer buffer;
       for (int i = 0; i < 100; ++i) {
-        http::request<http::empty_body> request(http::verb::get, "/" + std::to_string(i), 11);
+        http::request<http::empty_body> request(http::verb::get, fmt::format("/{}", i), 11);
         co_await http::async_write(c.client, request, use_awaitable);
         http::response<http::string_body> response;
         co_await http::async_read(c.client, buffer, response, use_awaitable);
-        if (response.body() == "/" + std::to_string(i)) ++answers;
+        if (response.body() == fmt::format("/{}", i)) ++answers;
       }
       c.client.close();
     },
