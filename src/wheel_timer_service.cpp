@@ -68,16 +68,6 @@ std::size_t wheel_timer_service::pending() const noexcept
   return core_->pending();
 }
 
-pending_handlers wheel_timer_service::pending_by_handler() const
-{
-  return core_->pending_by_handler();
-}
-
-std::optional<wheel_timer_service::time_point> wheel_timer_service::next_expiry() const
-{
-  return core_->next_expiry();
-}
-
 double wheel_timer_service::pressure() const noexcept
 {
   return core_->pressure_on().value();

@@ -419,11 +419,16 @@ void wheel_core::post_ended(home& h) noexcept
 
 void wheel_core::deliver_ended(home& h)
 {
-  next_wait next{};
   struct at_end {  // also if a handler throws
     home& at;
     ~at_end() { tell_driver(at); }
   } const then{h};
+  call_ended(h);
+}
+
+void wheel_core::call_ended(home& h)
+{
+  next_wait next{};
   for (int left = begin_ended(h); left != 0; --left) {
     take_ended(next, h);
     if (next.post) post_ended(h);

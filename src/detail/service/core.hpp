@@ -216,7 +216,8 @@ private:
   [[nodiscard]] bool begin_delivery(bool behind_pass) noexcept;
   void note_found() noexcept;
   [[gnu::noinline]] void post_ended(home& h) noexcept;
-  [[gnu::flatten]] void deliver_ended(home& h);
+  void deliver_ended(home& h);
+  [[gnu::noinline, gnu::flatten]] void call_ended(home& h);
   [[nodiscard, gnu::noinline]] int begin_ended(home& h) noexcept;
   void take_ended(next_wait& next, home& h) noexcept;
 

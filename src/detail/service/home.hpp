@@ -17,7 +17,7 @@
 
 namespace asio_wheel::detail {
 
-class wheel_core;
+class wheel_core;  // NOLINT(cppcoreguidelines-virtual-class-destructor): it is final
 
 /// A shard as its waits and timers see it: with the way to the core.
 class home final : public shard {

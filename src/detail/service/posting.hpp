@@ -64,8 +64,9 @@ public:
     : memory_(&memory),
       call_([](const void* p) { (*static_cast<const Function*>(p))(); })
   {
-    static_assert(sizeof(Function) <= sizeof(function_) && alignof(Function) <= alignof(void*) &&
-                  std::is_trivially_copyable_v<Function>);
+    static_assert(std::is_trivially_copyable_v<Function>);
+    static_assert(sizeof(Function) <= sizeof(function_));
+    static_assert(alignof(Function) <= alignof(void*));
     ::new (static_cast<void*>(function_)) Function(f);
   }
 
@@ -301,7 +302,9 @@ private:
     if (!inside) return true;
     // Twice: an executor that refuses every other function might refuse this one for ever, if
     // passes take turns with it.
-    return try_post(native, f) || try_post(native, f);
+    for (int i = 0; i < 2; ++i)
+      if (try_post(native, f)) return true;
+    return false;
   }
 
   [[nodiscard]] static bool try_post(const native_executor& native, const posted_call& f) noexcept
