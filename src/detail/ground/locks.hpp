@@ -20,7 +20,8 @@ namespace asio_wheel::detail {
 /// A thread that finds the lock taken leaves it alone for some pauses before it looks again. Each
 /// look takes the cache line away from the owner, who most often is about to need it for the next
 /// critical section. The pauses are short, because so are critical sections: a thread that rests
-/// for 10 us instead costs a chat server an eighth of its user time (doc/decisions.md).
+/// for 10 us instead cost a chat server an eighth of its user time in one measurement
+/// (doc/decisions.md).
 ///
 /// An owner that lost its processor gets it back, whatever the priorities. After some looks, a
 /// waiting thread yields before it looks again, which is enough if the owner has the same priority.

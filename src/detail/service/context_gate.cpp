@@ -48,10 +48,8 @@ public:
 
   explicit gate_service(asio::execution_context& c) : service(c), of_context(new context_gate) {}
 
-  ~gate_service() override
-  {
-    of_context->close_context();
-  }  // asked for while its context was shut down
+  // One that was made while its context shut down has not been told to.
+  ~gate_service() override { of_context->close_context(); }
 
   void shutdown() noexcept override { of_context->close_context(); }
 

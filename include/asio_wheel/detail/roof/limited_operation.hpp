@@ -123,7 +123,7 @@ private:
     left_behind(const executor_type& ex, context_gate* gate) : work(ex, gate) {}
 
     completion_result<Signatures...> result;
-    error_code instead;  ///< of operation_aborted, if anything
+    error_code instead;  ///< reported in place of operation_aborted, if set
     work_of_context<executor_type> work;
   };
 

@@ -19,7 +19,7 @@ namespace asio_wheel::detail {
 /// handler. When the deadline comes, a thread of the wheel posts to the handler's executor. The
 /// context of that may be destroyed at the same moment, which ends the operation, but an executor
 /// must not be used from then on. So the thread posts only inside of the gate, and the destruction
-/// of a context waits for those who are inside. Nothing else waits for them.
+/// of a context waits for the threads that are inside. Nobody else waits for them.
 class context_gate;
 
 ASIO_WHEEL_EXPORT void intrusive_ptr_add_ref(const context_gate* g) noexcept;
@@ -93,7 +93,7 @@ public:
   }
 
 private:
-  // For an executor that can't be counted, of a handler that may run anywhere: nothing.
+  // A handler that may run anywhere has no executor to count work on.
   using guard = std::conditional_t<asio::execution::is_executor<Executor>::value ||
                                      asio::is_executor<Executor>::value,
                                    asio::executor_work_guard<Executor>, Executor>;
