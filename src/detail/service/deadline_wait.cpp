@@ -220,9 +220,15 @@ deadline_wait::firing deadline_wait::begin(time_point taken_up) noexcept
   return firing::off;
 }
 
-error_code deadline_wait::guards_verdict() noexcept
+wait_outcome deadline_wait::ask_verdict() const noexcept
 {
-  return verdict_ == wait_outcome::timed_out ? guard_->note_timeout(cause_) : to_error(verdict_);
+  const std::lock_guard lock(*home_);
+  return verdict_;
+}
+
+error_code deadline_wait::guards_error(wait_outcome verdict) noexcept
+{
+  return verdict == wait_outcome::timed_out ? guard_->note_timeout(cause_) : to_error(verdict);
 }
 
 bool deadline_wait::goes_on() noexcept

@@ -453,7 +453,7 @@ private:
   void abandon_here()
   {
     if (!leave_alone()) return release_here();
-    const error_code instead = replacement_error();
+    const error_code instead = replacement_error(verdict());
     auto handler = take_abandoned();
     release_here();
     call_with_error<Signatures...>(std::move(handler),
@@ -488,21 +488,21 @@ private:
   // The end, for who has the state to himself.
 
   /// What to report in place of operation_aborted, if anything.
-  [[nodiscard]] error_code replacement_error() noexcept
+  [[nodiscard]] error_code replacement_error(wait_outcome verdict) noexcept
   {
-    if constexpr (requires { handler_.replacement(verdict()); })
-      return handler_.replacement(verdict());
+    if constexpr (requires { handler_.replacement(verdict); })
+      return handler_.replacement(verdict);
     else if constexpr (is_guarded)
-      return this->guards_verdict();
+      return this->guards_error(verdict);
     else
-      return to_error(verdict());
+      return to_error(verdict);
   }
 
   /// Calls the handler if there may be a verdict.
   template <class... Args>
   [[gnu::noinline, gnu::cold]] void judge(Args&&... args)
   {
-    const error_code instead = replacement_error();
+    const error_code instead = replacement_error(verdict());
     call_with_verdict(instead, take_handler_and_core(), std::forward<Args>(args)...);
   }
 
@@ -513,7 +513,7 @@ private:
     try {
       left_behind left(require_target(executor()), gate_.get());
       left.result.store(std::forward<Args>(args)...);
-      left.instead = replacement_error();  // while the guard is counted
+      left.instead = replacement_error(ask_verdict());  // while the guard is counted
       std::construct_at(&left_, std::move(left));
     } catch (...) {
       if (leave_and_tell(operation_end::abandoned)) destroy();

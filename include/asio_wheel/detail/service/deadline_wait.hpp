@@ -191,8 +191,11 @@ protected:
   /// What to report in place of operation_aborted: timed_out or rejected; `expired` if nothing.
   [[nodiscard]] wait_outcome verdict() const noexcept { return verdict_; }
 
-  /// The same for a guarded operation.
-  [[nodiscard]] error_code guards_verdict() noexcept;
+  /// The same while there may be another holder, who decides.
+  [[nodiscard]] wait_outcome ask_verdict() const noexcept;
+
+  /// What a guarded operation is told in its place.
+  [[nodiscard]] error_code guards_error(wait_outcome verdict) noexcept;
 
   /// Keeps the core while the state is being freed, if it has to be.
   [[nodiscard]] intrusive_ptr<wheel_core> take_core() noexcept
