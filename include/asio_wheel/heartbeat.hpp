@@ -27,8 +27,20 @@ namespace asio_wheel {
 /// three pings and an interval of one second, that is 4 s after the last received() if the peer is
 /// silent: pings after 1, 2 and 3 s. If nobody asks for pings in all this time, the peer is lost as
 /// well. peer_lost comes again after each further interval, until received() says that the peer is
-/// back, for example after a reconnect. A guard (guard()) ends its operations when nothing was
-/// received for `max_missed + 1` intervals.
+/// back, for example after a reconnect. Only received() keeps a peer from being lost, and a ping
+/// counts as sent whether or not sent() is called after it.
+///
+/// Beside the members below, a heartbeat has
+/// - `guard()`, `guard(token)`, `guard(type)` and `guard(type, token)`: tie an operation to the
+///   heartbeat. When nothing was received for `max_missed + 1` intervals, the operation is
+///   cancelled and completes with timed_out. That needs no async_next(). The token may have a
+///   deadline or a guard itself: whichever comes first ends the operation.
+/// - `cancel()`: ends each async_next() with operation_aborted and returns how many. It leaves
+///   guarded operations alone.
+/// - `set_error(ec)`: what guarded operations report instead of timed_out.
+/// - `get_executor()`: the executor of handlers without one of their own.
+///
+/// Its destruction cancels each async_next(). Guarded operations go on, unguarded from then on.
 ///
 /// sent() and received() read the wheel's clock and store the time. The wheel looks at it once per
 /// interval. Counting begins with the construction.

@@ -12,10 +12,16 @@ namespace asio_wheel {
 
 /// How long the operations of a timed_stream may take. The max() of any duration is no limit.
 struct stream_limits {
-  /// How long a read may wait for the first byte.
+  /// How long one async_read_some may take. It ends with the first bytes that come, so this is how
+  /// long the peer may be silent while somebody reads. A composed read, as async_read, consists of
+  /// several of these, each with the whole limit: a peer that sends a byte now and then meets
+  /// `total` or the expiry, but never this. Between two reads nothing is measured.
   detail::any_delay read_idle = std::chrono::nanoseconds::max();
 
-  /// How long a write may wait until the peer takes a byte.
+  /// How long one async_write_some may take. It ends when the system has room for a byte in its
+  /// send buffer, so this is how long a peer may take nothing once that buffer is full. A composed
+  /// write consists of several of these, each with the whole limit. A connect counts as one write,
+  /// with all its attempts.
   detail::any_delay write_stall = std::chrono::nanoseconds::max();
 
   /// How long all of it may take, from the call of set_limits() on.

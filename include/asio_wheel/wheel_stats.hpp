@@ -75,8 +75,10 @@ public:
 
 /// A reading of a wheel's counters. All but `pending` and `abandoned` are since the wheel was made.
 ///
-/// Operations that one guard or timed_stream holds share a wait, which counts as one. When it
-/// expires, each of them counts as one more in `started` and in `expired`.
+/// Operations that one guard or timed_stream holds share a wait. While at least one of them runs,
+/// that counts as one wait, started when the first of them began. It counts as `met` when the last
+/// of them has ended in time. So operations that follow each other count as one each. When the wait
+/// expires, each operation that still runs counts as one more in `started` and in `expired`.
 struct wheel_stats {
   std::uint64_t pending = 0;        ///< waits whose handlers have not begun and were not cancelled
   std::uint64_t started = 0;        ///< waits accepted

@@ -25,6 +25,18 @@ namespace asio_wheel {
 /// the last touch when the deadline that it knows of has come, and files the wait again for
 /// as long as there is left. Counting begins with the construction.
 ///
+/// Beside the members below, a watchdog has
+/// - `guard()`, `guard(token)`, `guard(type)` and `guard(type, token)`: tie an operation to the
+///   watchdog. If the watchdog expires while the operation runs, the operation is cancelled and
+///   completes with timed_out. That needs no async_expired(). The token may have a deadline or a
+///   guard itself: whichever comes first ends the operation.
+/// - `cancel()`: ends each async_expired() with operation_aborted and returns how many. It leaves
+///   guarded operations alone.
+/// - `set_error(ec)`: what guarded operations report instead of timed_out.
+/// - `get_executor()`: the executor of handlers without one of their own.
+///
+/// Its destruction cancels each async_expired(). Guarded operations go on, unguarded from then on.
+///
 ///     wheel_watchdog idle(socket.get_executor(), 30s);
 ///     for (;;) {
 ///       co_await socket.async_read_some(buffer, idle.guard());  // timed_out after 30 s of silence
