@@ -6,7 +6,7 @@
 #include <boost/asio/recycling_allocator.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
-#include <detail/ground/memory.hpp>
+#include <detail/base/memory.hpp>
 
 #include <algorithm>
 #include <array>

@@ -2,8 +2,8 @@
 // guards.
 #pragma once
 
-#include <asio_wheel/detail/ground/intrusive_list.hpp>
-#include <detail/ground/locks.hpp>
+#include <asio_wheel/detail/base/intrusive_list.hpp>
+#include <detail/base/locks.hpp>
 
 #include <chrono>
 #include <mutex>

@@ -12,7 +12,7 @@
 // and handlers: the floor for anything with Asio's interface.
 #include <boost/asio/async_result.hpp>
 #include <boost/version.hpp>
-#include <detail/ground/memory.hpp>
+#include <detail/base/memory.hpp>
 
 #include <array>
 #include <cstddef>

@@ -8,7 +8,7 @@ s,^struct (boost|fmt|std)::[a-z_:]+,struct specialization,
 
 # The bases of wheel_watchdog and heartbeat, and of all timers, whose members are theirs.
 s,^namespace asio_wheel::detail \{,namespace asio_wheel {,
-s,public detail::alive_object<detail::,public alive_object<,
+s,public detail::keep_alive_base<detail::,public keep_alive_base<,
 s,public detail::timer_(object|by)<(detail::)?,public timer_object<,
 
 # The groups of enums. Doxygen 1.9.8 does not find an enum that reference.dox names.

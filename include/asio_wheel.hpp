@@ -1,8 +1,8 @@
-// L3 roof: timeouts for Asio servers on a timing wheel. All of it but <asio_wheel/fmt.hpp>,
+// L3 timers: timeouts for Asio servers on a timing wheel. All of it but <asio_wheel/fmt.hpp>,
 // <asio_wheel/timed_stream.hpp> and <asio_wheel/beast.hpp>.
 #pragma once
 
-#include <asio_wheel/detail/ground/requirements.hpp>
+#include <asio_wheel/detail/base/requirements.hpp>
 
 #include <asio_wheel/abandon_after.hpp>
 #include <asio_wheel/cancel_after.hpp>

@@ -1,5 +1,5 @@
-// L3 roof: the texts that fmt.hpp promises. They are made without {fmt}, so that nobody needs that
-// at run time who does not format himself.
+// L3 timers: the texts that fmt.hpp promises. They are made without {fmt}, so that nobody needs
+// that at run time who does not format himself.
 #include <asio_wheel/fmt.hpp>
 
 #include <algorithm>

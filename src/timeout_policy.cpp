@@ -1,9 +1,9 @@
-// L3 roof: a policy's figures, and what one operation adds to them.
+// L3 timers: a policy's figures, and what one operation adds to them.
 #include <asio_wheel/timeout_policy.hpp>
 
 #include <asio_wheel/wheel_errc.hpp>
 
-#include "detail/service/core.hpp"
+#include "detail/engine/core.hpp"
 
 #include <algorithm>
 
@@ -51,13 +51,13 @@ policy_use::policy_use(policy_state& policy, wheel_core& core, duration allowed,
   policy.started_.fetch_add(1, std::memory_order_relaxed);
 }
 
-error_code policy_use::replacement(wait_outcome verdict) noexcept
+error_code policy_use::replacement(wait_outcome how) noexcept
 {
-  if (verdict == wait_outcome::rejected) {
+  if (how == wait_outcome::rejected) {
     is_met_ = false;
     return wheel_errc::too_many_pending;
   }
-  if (verdict != wait_outcome::timed_out) return {};
+  if (how != wait_outcome::timed_out) return {};
   if (is_met_) policy_->expired_.fetch_add(1, std::memory_order_relaxed);
   is_met_ = false;
   return is_cancel_ ? error_code(asio::error::operation_aborted) : policy_->error_;

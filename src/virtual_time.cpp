@@ -1,8 +1,8 @@
-// L3 roof: stopping the clock and moving it from one due wait to the next.
+// L3 timers: stopping the clock and moving it from one due wait to the next.
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/virtual_time.hpp>
 
-#include "detail/service/core.hpp"
+#include "detail/engine/core.hpp"
 
 #include <algorithm>
 #include <stdexcept>

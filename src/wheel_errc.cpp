@@ -1,4 +1,4 @@
-// L2 service: the error category.
+// L2 engine: the error category.
 #include <asio_wheel/wheel_errc.hpp>
 
 #include <string>

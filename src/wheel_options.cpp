@@ -1,7 +1,7 @@
-// L2 service: checks and rounds the options.
+// L2 engine: checks and rounds the options.
 #include <asio_wheel/wheel_options.hpp>
 
-#include "detail/service/reject.hpp"
+#include "detail/engine/reject.hpp"
 
 #include <algorithm>
 #include <bit>

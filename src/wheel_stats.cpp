@@ -1,4 +1,4 @@
-// L2 service: the histograms' arithmetic.
+// L2 engine: the histograms' arithmetic.
 #include <asio_wheel/wheel_stats.hpp>
 
 #include <algorithm>

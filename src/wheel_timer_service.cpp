@@ -1,10 +1,10 @@
-// L2 service: the life of the service.
+// L2 engine: the life of the service.
 #include <asio_wheel/wheel_timer_service.hpp>
 
-#include <asio_wheel/detail/service/recent_wheel.hpp>
+#include <asio_wheel/detail/engine/recent_wheel.hpp>
 
-#include "detail/service/core.hpp"
-#include "detail/service/reject.hpp"
+#include "detail/engine/core.hpp"
+#include "detail/engine/reject.hpp"
 
 #include <stdexcept>
 

@@ -1,7 +1,7 @@
-// L2 service: the members of the service that ask who waits, linked only if they are used.
+// L2 engine: the members of the service that ask who waits, linked only if they are used.
 #include <asio_wheel/wheel_timer_service.hpp>
 
-#include "detail/service/core.hpp"
+#include "detail/engine/core.hpp"
 
 namespace asio_wheel {
 

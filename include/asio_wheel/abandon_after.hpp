@@ -1,10 +1,11 @@
-// L3 roof: any asynchronous operation, given up when it takes too long, even if it does not listen.
+// L3 timers: any asynchronous operation, given up when it takes too long, even if it does not
+// listen.
 #pragma once
 
-#include <asio_wheel/detail/ground/requirements.hpp>
+#include <asio_wheel/detail/base/requirements.hpp>
 
-#include <asio_wheel/detail/roof/abandonable_handler.hpp>
-#include <asio_wheel/detail/roof/deadline_token.hpp>
+#include <asio_wheel/detail/timers/abandonable_handler.hpp>
+#include <asio_wheel/detail/timers/deadline_token.hpp>
 
 namespace asio_wheel {
 

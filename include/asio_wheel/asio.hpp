@@ -1,9 +1,9 @@
-// L2 service: Asio, Boost's or the standalone one, and the names that the library borrows from it.
+// L2 engine: Asio, Boost's or the standalone one, and the names that the library borrows from it.
 #pragma once
 
-#include <asio_wheel/detail/ground/requirements.hpp>
+#include <asio_wheel/detail/base/requirements.hpp>
 
-#include <asio_wheel/detail/service/which_asio.hpp>
+#include <asio_wheel/detail/engine/which_asio.hpp>
 
 // What nearly every part of the library needs. What only one part needs, it includes itself, with
 // the same macro.

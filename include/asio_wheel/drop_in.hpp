@@ -1,13 +1,13 @@
-// L3 roof: Asio's timers of all clocks, name for name, with their waits on the wheel.
+// L3 timers: Asio's timers of all clocks, name for name, with their waits on the wheel.
 #pragma once
 
-#include <asio_wheel/detail/ground/requirements.hpp>
+#include <asio_wheel/detail/base/requirements.hpp>
 
 #include <asio_wheel/asio.hpp>
-#include <asio_wheel/detail/ground/any_delay.hpp>
-#include <asio_wheel/detail/roof/timer_object.hpp>
-#include <asio_wheel/detail/service/clock_state.hpp>
-#include <asio_wheel/detail/service/timer_state.hpp>
+#include <asio_wheel/detail/base/any_delay.hpp>
+#include <asio_wheel/detail/engine/clock_state.hpp>
+#include <asio_wheel/detail/engine/timer_state.hpp>
+#include <asio_wheel/detail/timers/timer_object.hpp>
 
 #include <chrono>
 #include <concepts>

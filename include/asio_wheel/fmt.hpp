@@ -1,10 +1,10 @@
-// L3 roof: how statistics and options read, for {fmt} and for Prometheus. The umbrella header
+// L3 timers: how statistics and options read, for {fmt} and for Prometheus. The umbrella header
 // leaves it out. {fmt} is what the program has of it: the library itself does without.
 #pragma once
 
-#include <asio_wheel/detail/ground/requirements.hpp>
+#include <asio_wheel/detail/base/requirements.hpp>
 
-#include <asio_wheel/detail/ground/export.hpp>
+#include <asio_wheel/detail/base/export.hpp>
 #include <asio_wheel/pending_handlers.hpp>
 #include <asio_wheel/timeout_policy.hpp>
 #include <asio_wheel/wheel_options.hpp>

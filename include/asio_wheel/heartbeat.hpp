@@ -1,13 +1,13 @@
-// L3 roof: says when to ping a peer, and when to give it up.
+// L3 timers: says when to ping a peer, and when to give it up.
 #pragma once
 
-#include <asio_wheel/detail/ground/requirements.hpp>
+#include <asio_wheel/detail/base/requirements.hpp>
 
 #include <asio_wheel/asio.hpp>
-#include <asio_wheel/detail/roof/alive_object.hpp>
-#include <asio_wheel/detail/roof/beating_state.hpp>
-#include <asio_wheel/detail/roof/default_token.hpp>
-#include <asio_wheel/detail/roof/heartbeat_handler.hpp>
+#include <asio_wheel/detail/timers/default_token.hpp>
+#include <asio_wheel/detail/timers/heartbeat_handler.hpp>
+#include <asio_wheel/detail/timers/heartbeat_state.hpp>
+#include <asio_wheel/detail/timers/keep_alive_base.hpp>
 #include <asio_wheel/heartbeat_options.hpp>
 #include <asio_wheel/wheel_place.hpp>
 
@@ -57,8 +57,8 @@ namespace asio_wheel {
 /// Thread safety: a distinct object is safe, and so is a shared one, other than for construction,
 /// assignment and destruction.
 template <class Executor = asio::any_io_executor>
-class basic_heartbeat : public detail::alive_object<detail::beating_state, Executor> {
-  using base = detail::alive_object<detail::beating_state, Executor>;
+class basic_heartbeat : public detail::keep_alive_base<detail::heartbeat_state, Executor> {
+  using base = detail::keep_alive_base<detail::heartbeat_state, Executor>;
 
 public:
   /// The same for another executor.

@@ -1,9 +1,9 @@
-// L3 roof: the options and the events of a heartbeat.
+// L3 timers: the options and the events of a heartbeat.
 #pragma once
 
-#include <asio_wheel/detail/ground/requirements.hpp>
+#include <asio_wheel/detail/base/requirements.hpp>
 
-#include <asio_wheel/detail/ground/any_delay.hpp>
+#include <asio_wheel/detail/base/any_delay.hpp>
 
 #include <chrono>
 #include <cstddef>

@@ -1,9 +1,9 @@
-// L3 roof: how long something may be idle, depending on how busy the program is.
+// L3 timers: how long something may be idle, depending on how busy the program is.
 #pragma once
 
-#include <asio_wheel/detail/ground/requirements.hpp>
+#include <asio_wheel/detail/base/requirements.hpp>
 
-#include <asio_wheel/detail/ground/any_delay.hpp>
+#include <asio_wheel/detail/base/any_delay.hpp>
 
 namespace asio_wheel {
 

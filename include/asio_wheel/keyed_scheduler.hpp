@@ -1,16 +1,16 @@
-// L3 roof: functions that run later, or again and again, each under a key of its own.
+// L3 timers: functions that run later, or again and again, each under a key of its own.
 #pragma once
 
-#include <asio_wheel/detail/ground/requirements.hpp>
+#include <asio_wheel/detail/base/requirements.hpp>
 
 #include <asio_wheel/asio.hpp>
-#include <asio_wheel/detail/ground/any_delay.hpp>
-#include <asio_wheel/detail/ground/intrusive_ptr.hpp>
-#include <asio_wheel/detail/roof/scheduled_task.hpp>
-#include <asio_wheel/detail/roof/task_set.hpp>
-#include <asio_wheel/detail/roof/tick_after.hpp>
-#include <asio_wheel/detail/service/engine.hpp>
-#include <asio_wheel/detail/service/wait_handler.hpp>
+#include <asio_wheel/detail/base/any_delay.hpp>
+#include <asio_wheel/detail/base/intrusive_ptr.hpp>
+#include <asio_wheel/detail/engine/engine.hpp>
+#include <asio_wheel/detail/engine/wait_handler.hpp>
+#include <asio_wheel/detail/timers/scheduled_task.hpp>
+#include <asio_wheel/detail/timers/task_set.hpp>
+#include <asio_wheel/detail/timers/tick_after.hpp>
 #include <asio_wheel/wheel_place.hpp>
 
 #include <cstddef>

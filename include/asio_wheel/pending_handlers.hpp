@@ -1,9 +1,9 @@
-// L2 service: who waits.
+// L2 engine: who waits.
 #pragma once
 
-#include <asio_wheel/detail/ground/requirements.hpp>
+#include <asio_wheel/detail/base/requirements.hpp>
 
-#include <asio_wheel/detail/ground/any_delay.hpp>
+#include <asio_wheel/detail/base/any_delay.hpp>
 
 #include <cstdint>
 #include <string>

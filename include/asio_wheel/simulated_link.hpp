@@ -1,9 +1,9 @@
-// L3 roof: what a simulated connection is like, and what can go wrong with it.
+// L3 timers: what a simulated connection is like, and what can go wrong with it.
 #pragma once
 
-#include <asio_wheel/detail/ground/requirements.hpp>
+#include <asio_wheel/detail/base/requirements.hpp>
 
-#include <asio_wheel/detail/ground/any_delay.hpp>
+#include <asio_wheel/detail/base/any_delay.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,12 +1,12 @@
-// L3 roof: connections without a network, for tests.
+// L3 timers: connections without a network, for tests.
 #pragma once
 
-#include <asio_wheel/detail/ground/requirements.hpp>
+#include <asio_wheel/detail/base/requirements.hpp>
 
 #include <asio_wheel/asio.hpp>
-#include <asio_wheel/detail/ground/any_delay.hpp>
-#include <asio_wheel/detail/roof/default_token.hpp>
-#include <asio_wheel/detail/roof/simulated_end.hpp>
+#include <asio_wheel/detail/base/any_delay.hpp>
+#include <asio_wheel/detail/timers/default_token.hpp>
+#include <asio_wheel/detail/timers/simulated_end.hpp>
 #include <asio_wheel/simulated_link.hpp>
 #include <asio_wheel/use_wheel.hpp>
 #include <asio_wheel/wheel_place.hpp>

@@ -1,9 +1,9 @@
-// L3 roof: what limits a stream's operations beyond their one expiry.
+// L3 timers: what limits a stream's operations beyond their one expiry.
 #pragma once
 
-#include <asio_wheel/detail/ground/requirements.hpp>
+#include <asio_wheel/detail/base/requirements.hpp>
 
-#include <asio_wheel/detail/ground/any_delay.hpp>
+#include <asio_wheel/detail/base/any_delay.hpp>
 
 #include <chrono>
 #include <cstdint>

@@ -1,15 +1,15 @@
-// L3 roof: a stream whose operations time out.
+// L3 timers: a stream whose operations time out.
 #pragma once
 
-#include <asio_wheel/detail/ground/requirements.hpp>
+#include <asio_wheel/detail/base/requirements.hpp>
 
 #include <asio_wheel/asio.hpp>
-#include <asio_wheel/detail/ground/any_delay.hpp>
-#include <asio_wheel/detail/roof/deadline_token.hpp>
-#include <asio_wheel/detail/roof/default_token.hpp>
-#include <asio_wheel/detail/roof/stream_deadlines.hpp>
-#include <asio_wheel/detail/roof/stream_types.hpp>
-#include <asio_wheel/detail/service/deadline_wait.hpp>
+#include <asio_wheel/detail/base/any_delay.hpp>
+#include <asio_wheel/detail/engine/deadline_wait.hpp>
+#include <asio_wheel/detail/timers/deadline_token.hpp>
+#include <asio_wheel/detail/timers/default_token.hpp>
+#include <asio_wheel/detail/timers/stream_deadlines.hpp>
+#include <asio_wheel/detail/timers/stream_types.hpp>
 #include <asio_wheel/stream_limits.hpp>
 #include <asio_wheel/use_wheel.hpp>
 

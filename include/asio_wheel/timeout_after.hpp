@@ -1,9 +1,9 @@
-// L3 roof: any asynchronous operation, timed out when it takes too long.
+// L3 timers: any asynchronous operation, timed out when it takes too long.
 #pragma once
 
-#include <asio_wheel/detail/ground/requirements.hpp>
+#include <asio_wheel/detail/base/requirements.hpp>
 
-#include <asio_wheel/detail/roof/deadline_token.hpp>
+#include <asio_wheel/detail/timers/deadline_token.hpp>
 
 namespace asio_wheel {
 

@@ -1,13 +1,13 @@
-// L3 roof: a timeout with a name, a duration that may be changed, and figures of its own.
+// L3 timers: a timeout with a name, a duration that may be changed, and figures of its own.
 #pragma once
 
-#include <asio_wheel/detail/ground/requirements.hpp>
+#include <asio_wheel/detail/base/requirements.hpp>
 
 #include <asio_wheel/asio.hpp>
-#include <asio_wheel/detail/ground/any_delay.hpp>
-#include <asio_wheel/detail/ground/export.hpp>
-#include <asio_wheel/detail/roof/deadline_token.hpp>
-#include <asio_wheel/detail/roof/metered_handler.hpp>
+#include <asio_wheel/detail/base/any_delay.hpp>
+#include <asio_wheel/detail/base/export.hpp>
+#include <asio_wheel/detail/timers/deadline_token.hpp>
+#include <asio_wheel/detail/timers/metered_handler.hpp>
 #include <asio_wheel/wheel_stats.hpp>
 
 #include <atomic>

@@ -1,13 +1,13 @@
-// L3 roof: time that passes when a test says so.
+// L3 timers: time that passes when a test says so.
 #pragma once
 
-#include <asio_wheel/detail/ground/requirements.hpp>
+#include <asio_wheel/detail/base/requirements.hpp>
 
 #include <asio_wheel/asio.hpp>
-#include <asio_wheel/detail/ground/any_delay.hpp>
-#include <asio_wheel/detail/ground/export.hpp>
-#include <asio_wheel/detail/ground/intrusive_ptr.hpp>
-#include <asio_wheel/detail/service/engine.hpp>
+#include <asio_wheel/detail/base/any_delay.hpp>
+#include <asio_wheel/detail/base/export.hpp>
+#include <asio_wheel/detail/base/intrusive_ptr.hpp>
+#include <asio_wheel/detail/engine/engine.hpp>
 #include <asio_wheel/wheel_timer_service.hpp>
 
 #include <cstddef>

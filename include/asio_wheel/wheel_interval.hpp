@@ -1,15 +1,15 @@
-// L3 roof: a tick that repeats without drift.
+// L3 timers: a tick that repeats without drift.
 #pragma once
 
-#include <asio_wheel/detail/ground/requirements.hpp>
+#include <asio_wheel/detail/base/requirements.hpp>
 
 #include <asio_wheel/asio.hpp>
-#include <asio_wheel/detail/ground/any_delay.hpp>
-#include <asio_wheel/detail/ground/intrusive_ptr.hpp>
-#include <asio_wheel/detail/roof/default_token.hpp>
-#include <asio_wheel/detail/roof/interval_state.hpp>
-#include <asio_wheel/detail/roof/tick_handler.hpp>
-#include <asio_wheel/detail/service/wait_handler.hpp>
+#include <asio_wheel/detail/base/any_delay.hpp>
+#include <asio_wheel/detail/base/intrusive_ptr.hpp>
+#include <asio_wheel/detail/engine/wait_handler.hpp>
+#include <asio_wheel/detail/timers/default_token.hpp>
+#include <asio_wheel/detail/timers/interval_state.hpp>
+#include <asio_wheel/detail/timers/tick_handler.hpp>
 #include <asio_wheel/missed_tick.hpp>
 #include <asio_wheel/wheel_place.hpp>
 

@@ -1,10 +1,10 @@
-// L2 service: the options of a wheel.
+// L2 engine: the options of a wheel.
 #pragma once
 
-#include <asio_wheel/detail/ground/requirements.hpp>
+#include <asio_wheel/detail/base/requirements.hpp>
 
-#include <asio_wheel/detail/ground/any_delay.hpp>
-#include <asio_wheel/detail/ground/export.hpp>
+#include <asio_wheel/detail/base/any_delay.hpp>
+#include <asio_wheel/detail/base/export.hpp>
 
 #include <chrono>
 #include <cstddef>

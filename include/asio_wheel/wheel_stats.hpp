@@ -1,9 +1,9 @@
-// L2 service: a wheel's counters and its histogram of lateness.
+// L2 engine: a wheel's counters and its histogram of lateness.
 #pragma once
 
-#include <asio_wheel/detail/ground/requirements.hpp>
+#include <asio_wheel/detail/base/requirements.hpp>
 
-#include <asio_wheel/detail/ground/export.hpp>
+#include <asio_wheel/detail/base/export.hpp>
 
 #include <array>
 #include <chrono>

@@ -1,11 +1,11 @@
-// L3 roof: a drop-in for asio::steady_timer whose waits are on the wheel.
+// L3 timers: a drop-in for asio::steady_timer whose waits are on the wheel.
 #pragma once
 
-#include <asio_wheel/detail/ground/requirements.hpp>
+#include <asio_wheel/detail/base/requirements.hpp>
 
 #include <asio_wheel/asio.hpp>
-#include <asio_wheel/detail/roof/timer_object.hpp>
-#include <asio_wheel/detail/service/timer_state.hpp>
+#include <asio_wheel/detail/engine/timer_state.hpp>
+#include <asio_wheel/detail/timers/timer_object.hpp>
 
 #include <concepts>
 #include <utility>

@@ -1,14 +1,14 @@
-// L2 service: the service that plugs a timing wheel into an execution context.
+// L2 engine: the service that plugs a timing wheel into an execution context.
 #pragma once
 
-#include <asio_wheel/detail/ground/requirements.hpp>
+#include <asio_wheel/detail/base/requirements.hpp>
 
 #include <asio_wheel/asio.hpp>
-#include <asio_wheel/detail/ground/any_delay.hpp>
-#include <asio_wheel/detail/ground/export.hpp>
-#include <asio_wheel/detail/service/abi.hpp>
-#include <asio_wheel/detail/service/engine.hpp>
-#include <asio_wheel/detail/service/wait_handler.hpp>
+#include <asio_wheel/detail/base/any_delay.hpp>
+#include <asio_wheel/detail/base/export.hpp>
+#include <asio_wheel/detail/engine/abi.hpp>
+#include <asio_wheel/detail/engine/engine.hpp>
+#include <asio_wheel/detail/engine/wait_handler.hpp>
 #include <asio_wheel/pending_handlers.hpp>
 #include <asio_wheel/wheel_errc.hpp>
 #include <asio_wheel/wheel_options.hpp>

@@ -1,13 +1,13 @@
-// L3 roof: tells when something has not been touched for a while.
+// L3 timers: tells when something has not been touched for a while.
 #pragma once
 
-#include <asio_wheel/detail/ground/requirements.hpp>
+#include <asio_wheel/detail/base/requirements.hpp>
 
 #include <asio_wheel/asio.hpp>
-#include <asio_wheel/detail/ground/any_delay.hpp>
-#include <asio_wheel/detail/roof/alive_object.hpp>
-#include <asio_wheel/detail/roof/default_token.hpp>
-#include <asio_wheel/detail/roof/watched_state.hpp>
+#include <asio_wheel/detail/base/any_delay.hpp>
+#include <asio_wheel/detail/timers/default_token.hpp>
+#include <asio_wheel/detail/timers/keep_alive_base.hpp>
+#include <asio_wheel/detail/timers/watchdog_state.hpp>
 #include <asio_wheel/idle_window.hpp>
 #include <asio_wheel/wheel_place.hpp>
 
@@ -46,8 +46,8 @@ namespace asio_wheel {
 /// Thread safety: a distinct object is safe, and so is a shared one, other than for construction,
 /// assignment and destruction.
 template <class Executor = asio::any_io_executor>
-class basic_wheel_watchdog : public detail::alive_object<detail::watched_state, Executor> {
-  using base = detail::alive_object<detail::watched_state, Executor>;
+class basic_wheel_watchdog : public detail::keep_alive_base<detail::watchdog_state, Executor> {
+  using base = detail::keep_alive_base<detail::watchdog_state, Executor>;
 
 public:
   using duration = detail::duration;      ///< of the wheel's clock

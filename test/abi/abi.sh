@@ -7,7 +7,7 @@ usage() {
   cat <<'END'
 Usage: test/abi/abi.sh [--standalone] <compiler> <scratch folder> [<folder with boost/>...]
 
-Compiles a library (src/detail/service/abi.cpp) and a program (detail/service/abi.hpp), each with
+Compiles a library (src/detail/engine/abi.cpp) and a program (detail/engine/abi.hpp), each with
 every setting of Asio that abi.hpp names and with another Boost. Fails unless
   - equal ones link, and the program runs;
   - unequal ones do not link, and the linker's message has the name that says why;
@@ -44,12 +44,12 @@ wrong() {
 }
 
 compile() { "$compiler" "${flags[@]}" "$@" "${includes[@]}"; }
-library() { compile -c src/detail/service/abi.cpp -o "$scratch/library.o" "$@"; }
+library() { compile -c src/detail/engine/abi.cpp -o "$scratch/library.o" "$@"; }
 
 # A program of two files: the linker has to cope with two references.
-echo '#include <asio_wheel/detail/service/abi.hpp>' >"$scratch/other.cpp"
+echo '#include <asio_wheel/detail/engine/abi.hpp>' >"$scratch/other.cpp"
 {
-  echo '#include <asio_wheel/detail/service/abi.hpp>'
+  echo '#include <asio_wheel/detail/engine/abi.hpp>'
   echo 'int main() {}'
 } >"$scratch/main.cpp"
 program() {
@@ -189,7 +189,7 @@ if ((standalone)); then
 fi
 
 # The library and its user in one file.
-printf '#include "%s"\n' "$PWD/src/detail/service/abi.cpp" "$scratch/main.cpp" >"$scratch/all.cpp"
+printf '#include "%s"\n' "$PWD/src/detail/engine/abi.cpp" "$scratch/main.cpp" >"$scratch/all.cpp"
 if ! compile "$scratch/all.cpp" -o "$scratch/program" || ! "$scratch/program"; then
   wrong 'the library and its user in one file'
 fi
@@ -198,7 +198,7 @@ fi
 echo '#include <asio_wheel/wheel_timer_service.hpp>' >"$scratch/user.cpp"
 compile -c "$scratch/user.cpp" -o "$scratch/user.o"
 nm -u "$scratch/user.o" | grep -q "$why" ||
-  wrong 'wheel_timer_service.hpp does not include detail/service/abi.hpp'
+  wrong 'wheel_timer_service.hpp does not include detail/engine/abi.hpp'
 
 if ((failures > 0)); then exit 1; fi
 echo 'Equal ones link, unequal ones say why not.'

@@ -25,11 +25,11 @@ posix=-DBOOST_ASIO_HAS_PTHREADS=1
 compile() {
   "$compiler" -std=c++20 -D_WIN32_WINNT=0x0A00 -Iinclude -isystem "$boost" "$@"
 }
-compile $posix -c src/detail/service/abi.cpp -o "$scratch/library.o"
+compile $posix -c src/detail/engine/abi.cpp -o "$scratch/library.o"
 
 # builds <first header> [option]: a program that begins with this header.
 builds() {
-  printf '#include <%s>\n#include <asio_wheel/detail/service/abi.hpp>\nint main() {}\n' "$1" \
+  printf '#include <%s>\n#include <asio_wheel/detail/engine/abi.hpp>\nint main() {}\n' "$1" \
     >"$scratch/main.cpp"
   compile "${@:2}" "$scratch/main.cpp" "$scratch/library.o" -lws2_32 -o "$scratch/main.exe" \
     >"$scratch/log" 2>&1

@@ -1,4 +1,4 @@
-// A user's program with all of the roof in one file. test/builds.sh compiles and runs it with every
+// A user's program with all the timers in one file. test/builds.sh compiles and runs it with every
 // compiler, standard and switch. Time is virtual, and there is one thread, so that it runs without
 // threads, too. Other tests check the promises; here everything must compile, link and end right.
 #include <asio_wheel.hpp>

@@ -5,7 +5,7 @@
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <cstddef>
-#include <detail/service/posting.hpp>
+#include <detail/engine/posting.hpp>
 #include <thread>
 
 #include "support/outcome.hpp"

@@ -3,12 +3,12 @@
 # cmake -D ROOT=<project> -P layering.cmake
 #
 #   floor      files of include/asio_wheel and src       may include
-#   3 roof     detail/roof/, all other public files      all floors, any library
-#   2 service  detail/service/, public_files_of_service  floors 2 to 0, any library
+#   3 timers   detail/timers/, all other public files    all floors, any library
+#   2 engine   detail/engine/, public_files_of_engine    floors 2 to 0, any library
 #   1 wheel    detail/wheel/                             floors 1 and 0, std, no clocks, no threads
-#   0 ground   detail/ground/                            floor 0, std, mmap
+#   0 base     detail/base/                              floor 0, std, mmap
 #
-# The wheel must not meet clocks and threads by way of the ground either.
+# The wheel must not meet clocks and threads by way of floor 0 either.
 # Nobody, tests and examples included, may use what Asio keeps to itself.
 # Asio is Boost's or the standalone one: asio.hpp decides, and the other files of the house name
 # neither, with the exceptions in files_with_boost.
@@ -17,15 +17,15 @@
 # A room is x.hpp with x.cpp. Rooms must not include one another in a circle, even on one floor.
 cmake_minimum_required(VERSION 3.25)
 
-set(floors ground wheel service roof)
-set(public_files_of_service
+set(floors base wheel engine timers)
+set(public_files_of_engine
   abi asio pending_handlers wheel_errc wheel_options wheel_stats wheel_timer_service)
 set(clocks_and_threads
   chrono ctime time.h thread mutex shared_mutex condition_variable atomic future semaphore latch
   barrier stop_token stdatomic.h pthread.h threads.h)
 set(files_with_boost
   include/asio_wheel/asio.hpp include/asio_wheel/beast.hpp include/asio_wheel/wheel_errc.hpp
-  include/asio_wheel/detail/roof/task_set.hpp include/asio_wheel/detail/service/abi.hpp)
+  include/asio_wheel/detail/timers/task_set.hpp include/asio_wheel/detail/engine/abi.hpp)
 set(failures 0)
 
 # report(<file> <line> <why>)
@@ -45,7 +45,7 @@ function(floor_of out path)
   elseif(path MATCHES "^(include/asio_wheel|src)/([^/]+)\\.[a-z]+$")
     set(name "${CMAKE_MATCH_2}")
     set(floor 3)
-    if(name IN_LIST public_files_of_service)
+    if(name IN_LIST public_files_of_engine)
       set(floor 2)
     endif()
   elseif(path MATCHES "^(include/asio_wheel|src)/")

@@ -10,17 +10,17 @@ set(house ${public}/detail)
 function(verdict out path text)
   file(REMOVE_RECURSE ${SCRATCH})
   foreach(sound IN ITEMS asio_wheel.hpp asio_wheel/wheel_timer.hpp asio_wheel/wheel_errc.hpp
-      asio_wheel/detail/roof/token.hpp asio_wheel/detail/service/shard.hpp
-      asio_wheel/detail/service/driver.hpp asio_wheel/detail/wheel/timing_wheel.hpp
-      asio_wheel/detail/ground/tick.hpp)
+      asio_wheel/detail/timers/token.hpp asio_wheel/detail/engine/shard.hpp
+      asio_wheel/detail/engine/driver.hpp asio_wheel/detail/wheel/timing_wheel.hpp
+      asio_wheel/detail/base/tick.hpp)
     file(WRITE ${SCRATCH}/include/${sound} "#pragma once\n")
   endforeach()
-  file(WRITE ${SCRATCH}/${house}/ground/clock.hpp "#include <chrono>\n")
+  file(WRITE ${SCRATCH}/${house}/base/clock.hpp "#include <chrono>\n")
   file(WRITE ${SCRATCH}/src/detail/wheel/levels.hpp "#pragma once\n")
-  file(WRITE ${SCRATCH}/src/detail/service/driver.hpp "#pragma once\n")
-  file(WRITE ${SCRATCH}/src/detail/service/shard.cpp
-    "#include <asio_wheel/detail/service/shard.hpp>\n"
-    "#include <asio_wheel/detail/service/driver.hpp>\n")
+  file(WRITE ${SCRATCH}/src/detail/engine/driver.hpp "#pragma once\n")
+  file(WRITE ${SCRATCH}/src/detail/engine/shard.cpp
+    "#include <asio_wheel/detail/engine/shard.hpp>\n"
+    "#include <asio_wheel/detail/engine/driver.hpp>\n")
   file(WRITE ${SCRATCH}/${public}/first.hpp "#include <asio_wheel/second.hpp>\n")
   file(WRITE ${SCRATCH}/${public}/second.hpp "#include <asio_wheel/third.hpp>\n")
   file(WRITE ${SCRATCH}/${public}/third.hpp "#include <asio_wheel/wheel_timer.hpp>\n")
@@ -50,59 +50,59 @@ function(accepts path text)
 endfunction()
 
 # Includes that point up.
-refuses(${house}/ground/tick.hpp "#include <asio_wheel/detail/wheel/timing_wheel.hpp>"
+refuses(${house}/base/tick.hpp "#include <asio_wheel/detail/wheel/timing_wheel.hpp>"
   "includes floor 1")
-refuses(${house}/wheel/timing_wheel.hpp "#include <asio_wheel/detail/service/shard.hpp>"
+refuses(${house}/wheel/timing_wheel.hpp "#include <asio_wheel/detail/engine/shard.hpp>"
   "includes floor 2")
 refuses(${house}/wheel/timing_wheel.hpp "#include <asio_wheel/wheel_errc.hpp>" "includes floor 2")
 refuses(${house}/wheel/timing_wheel.hpp "#  include \"../../wheel_timer.hpp\"" "includes floor 3")
-refuses(${house}/service/shard.hpp "#include <asio_wheel/detail/roof/token.hpp>" "includes floor 3")
-refuses(${house}/service/shard.hpp "#include <asio_wheel.hpp>" "includes floor 3")
-refuses(${public}/wheel_errc.hpp "#include <asio_wheel/detail/roof/token.hpp>"
+refuses(${house}/engine/shard.hpp "#include <asio_wheel/detail/timers/token.hpp>" "includes floor 3")
+refuses(${house}/engine/shard.hpp "#include <asio_wheel.hpp>" "includes floor 3")
+refuses(${public}/wheel_errc.hpp "#include <asio_wheel/detail/timers/token.hpp>"
   "floor 2 includes floor 3")
 refuses(src/wheel_errc.cpp "#include <asio_wheel/wheel_timer.hpp>" "floor 2 includes floor 3")
-refuses(src/detail/wheel/timing_wheel.cpp "#include <asio_wheel/detail/service/shard.hpp>"
+refuses(src/detail/wheel/timing_wheel.cpp "#include <asio_wheel/detail/engine/shard.hpp>"
   "includes floor 2")
-refuses(src/detail/service/shard.cpp "#include \"asio_wheel/wheel_timer.hpp\"" "includes floor 3")
+refuses(src/detail/engine/shard.cpp "#include \"asio_wheel/wheel_timer.hpp\"" "includes floor 3")
 
-accepts(${house}/wheel/timing_wheel.hpp "#include <asio_wheel/detail/ground/tick.hpp>")
+accepts(${house}/wheel/timing_wheel.hpp "#include <asio_wheel/detail/base/tick.hpp>")
 accepts(src/detail/wheel/timing_wheel.cpp "#include \"levels.hpp\"")
-accepts(${house}/service/shard.hpp "#include <asio_wheel/wheel_errc.hpp>")
-accepts(${house}/roof/token.hpp "#include <asio_wheel/wheel_timer.hpp>")
-accepts(${public}/wheel_timer.hpp "#include <asio_wheel/detail/service/shard.hpp>")
+accepts(${house}/engine/shard.hpp "#include <asio_wheel/wheel_errc.hpp>")
+accepts(${house}/timers/token.hpp "#include <asio_wheel/wheel_timer.hpp>")
+accepts(${public}/wheel_timer.hpp "#include <asio_wheel/detail/engine/shard.hpp>")
 
 # What is in src.
 refuses(${public}/wheel_timer.hpp "#include <detail/wheel/levels.hpp>" "the inside")
 refuses(${house}/wheel/timing_wheel.hpp "#include \"../../../../src/detail/wheel/levels.hpp\""
   "the inside")
 refuses(src/detail/wheel/timing_wheel.cpp "#include <detail/wheel/levels.hpp>" "the inside")
-refuses(src/detail/wheel/levels.hpp "#include \"../service/driver.hpp\"" "includes floor 2")
+refuses(src/detail/wheel/levels.hpp "#include \"../engine/driver.hpp\"" "includes floor 2")
 
-accepts(src/detail/service/driver.hpp "#include \"../wheel/levels.hpp\"")
+accepts(src/detail/engine/driver.hpp "#include \"../wheel/levels.hpp\"")
 
 # Includes that the floor must not know.
 refuses(${house}/wheel/timing_wheel.hpp "#include <boost/asio/error.hpp>" "standard library only")
 refuses(${house}/wheel/timing_wheel.hpp "#include <fmt/format.h>" "standard library only")
 refuses(${house}/wheel/timing_wheel.hpp "#include <chrono>" "no clocks")
-refuses(${house}/wheel/by_ground.hpp "#include <asio_wheel/detail/ground/clock.hpp>"
-  "ground/clock.hpp")
+refuses(${house}/wheel/by_base.hpp "#include <asio_wheel/detail/base/clock.hpp>"
+  "base/clock.hpp")
 refuses(src/detail/wheel/timing_wheel.cpp "#include <mutex> // only here" "no threads")
 refuses(${public}/wheel_timer.hpp "#include <boost/asio/detail/op_queue.hpp>" "own affair")
 refuses(${public}/wheel_timer.hpp "using asio::detail::op_queue;" "own affair")
-refuses(test/unit/roof/wheel_timer.cpp "boost::asio::detail::mutex m;" "own affair")
-refuses(${house}/service/shard.hpp "#include <boost/asio/strand.hpp>" "which Asio it is")
-refuses(${house}/service/shard.hpp "#include <asio/strand.hpp>" "which Asio it is")
-refuses(${house}/service/shard.hpp "#include ASIO_WHEEL_ASIO(detail/mutex.hpp)" "own affair")
+refuses(test/unit/timers/wheel_timer.cpp "boost::asio::detail::mutex m;" "own affair")
+refuses(${house}/engine/shard.hpp "#include <boost/asio/strand.hpp>" "which Asio it is")
+refuses(${house}/engine/shard.hpp "#include <asio/strand.hpp>" "which Asio it is")
+refuses(${house}/engine/shard.hpp "#include ASIO_WHEEL_ASIO(detail/mutex.hpp)" "own affair")
 refuses(${house}/wheel/timing_wheel.hpp "#include ASIO_WHEEL_ASIO(error.hpp)"
   "standard library only")
 refuses(${public}/wheel_timer.hpp "boost::asio::io_context c;" "either Asio's")
 refuses(src/detail/wheel/timing_wheel.cpp "#include <asio_wheel/detail/wheel/misspelt.hpp>"
   "no such header")
 
-accepts(${house}/ground/tick.hpp "#include <limits>")
-accepts(${house}/ground/clock.hpp "#include <thread>")
-accepts(${house}/service/shard.hpp "#include <mutex>")
-accepts(${house}/service/shard.hpp "#include ASIO_WHEEL_ASIO(strand.hpp)")
+accepts(${house}/base/tick.hpp "#include <limits>")
+accepts(${house}/base/clock.hpp "#include <thread>")
+accepts(${house}/engine/shard.hpp "#include <mutex>")
+accepts(${house}/engine/shard.hpp "#include ASIO_WHEEL_ASIO(strand.hpp)")
 accepts(${public}/wheel_timer.hpp "asio_wheel::detail::access a; // not asio::detail")
 
 # Files in the house that are on no floor.
@@ -111,28 +111,28 @@ refuses(${house}/chunk.hpp "#pragma once" "on no floor")
 refuses(src/detail/cellar/chunk.cpp "#include <vector>" "on no floor")
 
 # Circles: the message names all rooms of the circle, and no others.
-refuses(${house}/service/driver.hpp "#include <asio_wheel/detail/service/shard.hpp>"
-  "circle: detail/service/driver, detail/service/shard --")
+refuses(${house}/engine/driver.hpp "#include <asio_wheel/detail/engine/shard.hpp>"
+  "circle: detail/engine/driver, detail/engine/shard --")
 refuses(${public}/third.hpp "#include <asio_wheel/first.hpp>" "circle: first, second, third --")
 refuses(src/third.cpp "#include <asio_wheel/first.hpp>" "circle: first, second, third --")
 refuses(${public}/second.hpp "#include \"first.hpp\"" "circle: first, second --")
 
 accepts(${public}/first.hpp "#include <asio_wheel/third.hpp>")
-accepts(src/detail/service/driver.cpp "#include <asio_wheel/detail/service/driver.hpp>")
+accepts(src/detail/engine/driver.cpp "#include <asio_wheel/detail/engine/driver.hpp>")
 
 # Files in detail/ outside of namespace asio_wheel::detail.
 set(outside "in namespace asio_wheel::detail")
 set(inside "namespace asio_wheel::detail {\n}")
 set(service "namespace asio_wheel {\nclass wheel_timer_service;\n}")
-refuses(${house}/service/shard.hpp "namespace asio_wheel {\n}" "${outside}")
-refuses(${house}/service/shard.hpp "${inside}\nnamespace asio_wheel {\nclass shard;\n}"
+refuses(${house}/engine/shard.hpp "namespace asio_wheel {\n}" "${outside}")
+refuses(${house}/engine/shard.hpp "${inside}\nnamespace asio_wheel {\nclass shard;\n}"
   "${outside}")
-refuses(${house}/service/shard.hpp "${service}\nnamespace asio_wheel\n{\n}" "${outside}")
+refuses(${house}/engine/shard.hpp "${service}\nnamespace asio_wheel\n{\n}" "${outside}")
 refuses(src/detail/wheel/chunk.cpp "namespace asio_wheel::details {\n}" "${outside}")
-refuses(${house}/ground/tick.hpp "struct tick;" "no namespace asio_wheel::detail")
+refuses(${house}/base/tick.hpp "struct tick;" "no namespace asio_wheel::detail")
 
-accepts(${house}/service/shard.hpp "${service}\n${inside}")
-accepts(${house}/ground/tick.hpp "// says nothing but\n#define ASIO_WHEEL_EXPORT")
+accepts(${house}/engine/shard.hpp "${service}\n${inside}")
+accepts(${house}/base/tick.hpp "// says nothing but\n#define ASIO_WHEEL_EXPORT")
 accepts(src/detail/wheel/chunk.cpp "${inside}\nnamespace boost::asio {\n}")
 accepts(${public}/wheel_timer.hpp "namespace asio_wheel {\n}")
 

@@ -19,8 +19,8 @@ how fast the machine is:
 
 The tests' libraries come as headers: Boost.Test and fmt are compiled along. What starts with -D
 goes to CMake. JOBS=n limits the compilers. TARGETS="wheel_tests promise_tests ..." and TESTS=regex
-choose what is built and run; default: the wheel's tests, the service's and the promises', and on
-Windows the roof's and parity's, too.
+choose what is built and run; default: the tests of wheel, engine and promises, and on
+Windows those of timers and parity, too.
 END
 }
 
@@ -48,7 +48,7 @@ make_headers() {
 # settle <platform>: sets packages, options, programs, batch and slow.
 settle() {
   local prefix='' processor=''
-  packages=() options=() programs=(wheel service promise) batch=0
+  packages=() options=() programs=(wheel engine promise) batch=0
   # As one unit, g++ takes the main source's unnamed namespace for that of a header.
   local flags='-O0 -Wno-subobject-linkage'
   # What qemu or wine cannot do, or what measures time.
@@ -59,12 +59,12 @@ settle() {
       prefix=i686-linux-gnu processor=i386
       # In qemu-i386 a program with glibc's shared libraries hangs as it starts its first thread.
       options=(-DCMAKE_EXE_LINKER_FLAGS=-static)
-      slow+='|service[.]memory' # would measure what this qemu takes for itself
+      slow+='|engine[.]memory' # would measure what this qemu takes for itself
       ;;
     s390x) prefix=s390x-linux-gnu processor=s390x ;;
     windows)
       packages=(g++-mingw-w64-x86-64-posix wine64)
-      programs+=(roof parity)
+      programs+=(timers parity)
       batch=2 # an object file can hold no more
       options=(-DCMAKE_SYSTEM_NAME=Windows -DCMAKE_SYSTEM_PROCESSOR=x86_64
         -DCMAKE_CXX_COMPILER=x86_64-w64-mingw32-g++-posix

@@ -16,7 +16,7 @@ for the next time.
   --clang             with that Debian's clang++, not its g++
   --asio=standalone   with its libasio-dev, not its Boost; with g++, because Clang does not take the tests'
                       "namespace asio = boost::asio" where that is ::asio
-  --targets="..."     builds only these; default: the tests of wheel, service and roof, promises,
+  --targets="..."     builds only these; default: the tests of wheel, engine and timers, promises,
                       parity, and on Boost those of tokens, Boost's libraries, Beast
                       and TLS
   --tests=REGEX       runs only the tests whose names match; default: those of the same
@@ -70,7 +70,7 @@ impossible() {
 unshare --mount --pid --fork -- mount --make-rprivate / 2>/dev/null || impossible 'no namespaces'
 
 root=$PWD/build/platforms/$suite
-programs=(wheel service roof promise parity)
+programs=(wheel engine timers promise parity)
 [[ $asio == standalone ]] || programs+=(tokens library beast tls)
 targets=${targets:-${programs[*]/%/_tests}}
 tests=${tests:-^($(IFS='|' && echo "${programs[*]}"))([.]|\$)}

@@ -16,7 +16,7 @@
 #include <latch>
 #include <vector>
 
-#include <detail/service/posting.hpp>
+#include <detail/engine/posting.hpp>
 
 #include "support/due.hpp"
 #include "support/from_handler.hpp"

@@ -10,7 +10,7 @@ Usage: test/stalls/run.sh [option...] [program...]
 
 Compiles test/stalls/stalls.cpp into build/stalls (with g++, which it installs if it is missing; see
 test/run.sh), and runs each case of the test programs in a process of its own with that library
-preloaded. Without a program: promise_tests service_tests roof_tests parity_tests ancestor_tests
+preloaded. Without a program: promise_tests engine_tests timers_tests parity_tests ancestor_tests
 fault_tests. Builds no tests: test/run.sh does. Fails if a case does, and says how to repeat it.
 Leaves out the suite ten_million_waits: it reads the clock so often that it would sleep for hours.
 
@@ -40,7 +40,7 @@ while (($#)); do
   shift
 done
 ((${#programs[@]})) ||
-  programs=(promise_tests service_tests roof_tests parity_tests ancestor_tests fault_tests)
+  programs=(promise_tests engine_tests timers_tests parity_tests ancestor_tests fault_tests)
 for number in "$one_in" "$max_ms" "$seed" "$jobs" "$limit"; do
   [[ $number =~ ^[1-9][0-9]{0,8}$ ]] || fail "not a number from 1 to 999999999: $number"
 done

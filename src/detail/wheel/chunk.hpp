@@ -3,7 +3,7 @@
 
 #include <asio_wheel/detail/wheel/wheel_entry.hpp>
 
-#include "../ground/slab_heap.hpp"
+#include "../base/slab_heap.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // L1 wheel: filing, erasing and advancing. check() is in timing_wheel_check.cpp.
 #include "timing_wheel.hpp"
 
-#include "../ground/memory.hpp"
+#include "../base/memory.hpp"
 
 #include <algorithm>
 #include <bit>

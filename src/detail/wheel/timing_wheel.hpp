@@ -1,9 +1,9 @@
 // L1 wheel: the hashed, hierarchical timing wheel. It knows ticks and entries, and calls nobody.
 #pragma once
 
-#include <asio_wheel/detail/ground/tick.hpp>
+#include <asio_wheel/detail/base/tick.hpp>
 
-#include "../ground/memory.hpp"
+#include "../base/memory.hpp"
 #include "chunk.hpp"
 
 #include <array>

@@ -1,6 +1,6 @@
 // L1 wheel: walking through the entries while they come and go.
 
-#include "../ground/memory.hpp"
+#include "../base/memory.hpp"
 #include "timing_wheel.hpp"
 
 #include <bit>

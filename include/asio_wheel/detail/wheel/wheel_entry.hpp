@@ -1,8 +1,8 @@
 // L1 wheel: what is filed in a timing_wheel.
 #pragma once
 
-#include <asio_wheel/detail/ground/intrusive_list.hpp>
-#include <asio_wheel/detail/ground/tick.hpp>
+#include <asio_wheel/detail/base/intrusive_list.hpp>
+#include <asio_wheel/detail/base/tick.hpp>
 
 #include <type_traits>
 

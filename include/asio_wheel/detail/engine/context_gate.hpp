@@ -1,0 +1,111 @@
+// L2 engine: whether a context still takes functions, for threads that it does not run.
+#pragma once
+
+#include <asio_wheel/asio.hpp>
+#include <asio_wheel/detail/base/export.hpp>
+#include <asio_wheel/detail/base/intrusive_ptr.hpp>
+
+#include <list>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+namespace asio_wheel::detail {
+
+/// Belongs to a context, and closes when that is destroyed. Counted.
+///
+/// The deadline of an operation may be on the wheel of another context than the operation and its
+/// handler. When the deadline comes, a thread of the wheel posts to the handler's executor. The
+/// context of that may be destroyed at the same moment, which ends the operation, but an executor
+/// must not be used from then on. So the thread posts only inside of the gate, and the destruction
+/// of a context waits for the threads that are inside. Nobody else waits for them.
+class context_gate;
+
+ASIO_WHEEL_EXPORT void intrusive_ptr_add_ref(const context_gate* g) noexcept;
+ASIO_WHEEL_EXPORT void intrusive_ptr_release(const context_gate* g) noexcept;
+
+/// The gate of a context. Throws std::bad_alloc.
+[[nodiscard]] ASIO_WHEEL_EXPORT intrusive_ptr<context_gate> gate_of(asio::execution_context& c);
+
+/// Keeps a context while it lasts, if it is true.
+class ASIO_WHEEL_EXPORT kept_context {
+public:
+  /// @param g  null: nothing has to be kept
+  explicit kept_context(context_gate* g) noexcept : gate_(g), is_kept_(!g || enter()) {}
+  kept_context(const kept_context&) = delete;
+  kept_context& operator=(const kept_context&) = delete;
+  ~kept_context()
+  {
+    if (gate_ && is_kept_) leave();
+  }
+
+  explicit operator bool() const noexcept { return is_kept_; }
+
+private:
+  [[nodiscard]] bool enter() noexcept;
+  void leave() noexcept;
+
+  context_gate* const gate_;
+  const bool is_kept_;
+};
+
+/// Work on a context that a gate owns, so that it goes with the context at the latest.
+struct ASIO_WHEEL_EXPORT gated_work {
+  using list = std::list<std::unique_ptr<gated_work>>;
+
+  virtual ~gated_work() = default;
+
+  list::iterator place;
+};
+
+/// Leaves work to a gate. Throws std::bad_alloc.
+ASIO_WHEEL_EXPORT void leave_work(context_gate& g, std::unique_ptr<gated_work> w);
+
+/// Destroys it. Requires the context to be kept.
+ASIO_WHEEL_EXPORT void finish_work(context_gate& g, gated_work& w) noexcept;
+
+/// Outstanding work on an executor, as asio::executor_work_guard. With a gate, its context may go
+/// first, in another thread.
+template <class Executor>
+class work_of_context {
+public:
+  work_of_context(const Executor& ex, context_gate* g) : gate_(g)
+  {
+    if (!g) {
+      here_.emplace(ex);
+    } else {
+      auto w = std::make_unique<typed_work>(ex);
+      there_ = w.get();
+      leave_work(*g, std::move(w));
+    }
+  }
+  work_of_context(work_of_context&& other) noexcept
+    : gate_(std::move(other.gate_)),
+      there_(std::exchange(other.there_, nullptr)),
+      here_(std::move(other.here_))
+  {}
+  work_of_context& operator=(work_of_context&&) = delete;
+  ~work_of_context()
+  {
+    if (!there_) return;
+    if (const kept_context kept(gate_.get()); kept) finish_work(*gate_, *there_);
+  }
+
+private:
+  // A handler that may run anywhere has no executor to count work on.
+  using guard = std::conditional_t<asio::execution::is_executor<Executor>::value ||
+                                     asio::is_executor<Executor>::value,
+                                   asio::executor_work_guard<Executor>, Executor>;
+
+  struct typed_work final : gated_work {
+    explicit typed_work(const Executor& ex) : work(ex) {}
+    guard work;
+  };
+
+  intrusive_ptr<context_gate> gate_;  ///< null: the work is here
+  gated_work* there_ = nullptr;
+  std::optional<guard> here_;
+};
+
+}  // namespace asio_wheel::detail

@@ -1,0 +1,86 @@
+// L2 engine: the seam. What users' code may ask of a wheel; all that answers is compiled into the
+// library.
+#pragma once
+
+#include <asio_wheel/asio.hpp>
+#include <asio_wheel/detail/base/any_delay.hpp>
+#include <asio_wheel/detail/base/export.hpp>
+#include <asio_wheel/detail/engine/wait_op.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <typeinfo>
+
+namespace asio_wheel::detail {
+
+/// A wheel: its shards, its clock and what drives it. Counted by the service and by every timer.
+class wheel_core;
+
+ASIO_WHEEL_EXPORT void intrusive_ptr_add_ref(const wheel_core* c) noexcept;
+ASIO_WHEEL_EXPORT void intrusive_ptr_release(const wheel_core* c) noexcept;
+
+/// The wheel that a shard belongs to.
+[[nodiscard]] ASIO_WHEEL_EXPORT wheel_core& core_of(const shard& sh) noexcept;
+
+/// The executor of the wheel's context.
+[[nodiscard]] ASIO_WHEEL_EXPORT const asio::any_io_executor& wheel_executor(
+  const wheel_core& c) noexcept;
+
+[[nodiscard]] ASIO_WHEEL_EXPORT asio::execution_context& wheel_context(
+  const wheel_core& c) noexcept;
+
+/// The deadline `delay` from now.
+[[nodiscard]] ASIO_WHEEL_EXPORT time_point deadline_after(const wheel_core& c,
+                                                          duration delay) noexcept;
+
+/// `delay` from the present, by which deadlines pass. Saturates.
+[[nodiscard]] ASIO_WHEEL_EXPORT time_point now_plus(const wheel_core& c, duration delay) noexcept;
+
+/// Returns true if the deadline is now or earlier.
+[[nodiscard]] ASIO_WHEEL_EXPORT bool has_passed(const wheel_core& c, time_point deadline) noexcept;
+
+// Start a wait that is no timer's; it is the wheel's from here on.
+// Throw std::bad_alloc, with nothing changed and the wait not taken over.
+
+ASIO_WHEEL_EXPORT void start_wait(wheel_core& c, wait_op& op, duration delay);
+ASIO_WHEEL_EXPORT void start_wait(wheel_core& c, wait_op& op, time_point deadline);
+
+// A wait on its way through the executor of its handler; see wheel_core.
+
+[[nodiscard]] ASIO_WHEEL_EXPORT wait_outcome begin_wait(wait_op& op, shard& sh,
+                                                        time_point taken_up) noexcept;
+ASIO_WHEEL_EXPORT void drop_wait(wait_op& op, shard& sh) noexcept;
+[[nodiscard]] ASIO_WHEEL_EXPORT bool keep_refused_wait(wait_op& op, shard& sh) noexcept;
+
+/// How many handlers have begun, of waits and of operations that have a deadline.
+[[nodiscard]] ASIO_WHEEL_EXPORT std::uint64_t handlers_begun(const wheel_core& c) noexcept;
+
+/// How many operations go on without their handlers.
+[[nodiscard]] ASIO_WHEEL_EXPORT std::atomic<std::size_t>& abandoned_on(wheel_core& c) noexcept;
+
+/// The answer of a wait that was asked for its handler's type (wait_outcome::described); null if
+/// types have no names in this program.
+ASIO_WHEEL_EXPORT void describe_wait(shard& sh, const std::type_info* handler) noexcept;
+
+/// What the handler of a refused wait is told.
+[[nodiscard]] ASIO_WHEEL_EXPORT error_code too_many_pending() noexcept;
+
+/// Tells the driver what is not needed any more at `sh`, if anything.
+ASIO_WHEEL_EXPORT void tell_driver(shard& sh) noexcept;
+
+/// While one lasts and says true, the context of the wheel does not go.
+class ASIO_WHEEL_EXPORT posting_section {
+public:
+  explicit posting_section(wheel_core& c) noexcept;
+  posting_section(const posting_section&) = delete;
+  posting_section& operator=(const posting_section&) = delete;
+  ~posting_section();
+
+  explicit operator bool() const noexcept { return core_ != nullptr; }
+
+private:
+  wheel_core* core_;
+};
+
+}  // namespace asio_wheel::detail

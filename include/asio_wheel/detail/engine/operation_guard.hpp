@@ -1,0 +1,167 @@
+// L2 engine: operations whose deadlines share one wait.
+#pragma once
+
+#include <asio_wheel/asio.hpp>
+#include <asio_wheel/detail/base/export.hpp>
+#include <asio_wheel/detail/base/intrusive_ptr.hpp>
+#include <asio_wheel/detail/engine/engine.hpp>
+#include <asio_wheel/detail/engine/op_memory.hpp>
+#include <asio_wheel/detail/engine/wait_op.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+namespace asio_wheel::detail {
+
+class operation_guard;
+class shard_lock;
+using guard_ptr = intrusive_ptr<operation_guard>;
+
+/// What guards an operation. Tokens carry it through a dozen functions, and it stays in registers
+/// only if none of its destructors is called.
+struct guarded_by {
+  /// Later than any deadline of an operation's own.
+  static constexpr time_point latest = time_point::max() - duration{1};
+
+  /// @param t  the operation's own deadline, if the guard has none
+  /// @param c  says why there is this deadline, for note_timeout()
+  guarded_by(guard_ptr g, time_point t = latest, std::uint8_t c = 0) noexcept
+    : guard(std::move(g)),
+      until(t),
+      cause(c)
+  {}
+  guarded_by(const guarded_by&) = default;
+  guarded_by(guarded_by&&) = default;
+  guarded_by& operator=(const guarded_by&) = default;
+  guarded_by& operator=(guarded_by&&) = default;
+  [[gnu::always_inline]] ~guarded_by() = default;
+
+  guard_ptr guard;
+  time_point until;
+  std::uint8_t cause;
+};
+
+/// Operations that share one lazy wait: either all have the one deadline of the guard, which
+/// anybody may put off, or each has its own.
+///
+/// To guard an operation is to put its deadline (deadline_wait.hpp) into a list. It is **guarded**
+/// then, and the wheel knows nothing of it. What the wheel has is the guard's own wait. It is filed
+/// for the earliest deadline, and rests (shard.hpp) while the list is empty: the next operation
+/// finds it filed. When the wait expires, every deadline in the list is filed as due, and from
+/// there lives as any other. It is asked once more when it
+/// begins, and goes back into the list if it has not passed.
+///
+/// Counted: by whoever owns the deadline, by each operation until it ends, by tokens, and by the
+/// wheel while the wait is filed. So operations and owner may go in any order. When the owner or
+/// the context goes, the operations go on unguarded, even those that were about to be cancelled:
+/// often the socket goes with the owner, and Asio does not allow to cancel an operation of a socket
+/// that is gone.
+///
+/// The lock of `at()` guards everything here.
+class ASIO_WHEEL_EXPORT operation_guard final : public lazy_wait_op,
+                                                private moving_deadline,
+                                                public intrusive_ref_counter<operation_guard>,
+                                                public recycled<operation_guard> {
+public:
+  /// For operations that end at `source`, or, without one, each at its own time.
+  explicit operation_guard(wheel_core& c, const moving_deadline* source = nullptr);
+  operation_guard(const operation_guard&) = delete;
+  operation_guard& operator=(const operation_guard&) = delete;
+  ~operation_guard() = default;
+
+  [[nodiscard]] shard& at() const noexcept { return shard_; }
+  [[nodiscard]] wheel_core& core() const noexcept { return *core_; }
+
+  /// Whether the wait is filed, and ends at `until` or before. Without the lock that is a hint.
+  [[nodiscard]] bool is_filed_by(time_point until) const noexcept
+  {
+    return filed_for_.load(std::memory_order_relaxed) <= until;
+  }
+
+  /// Whether `until` has passed. Looks at the clock only if the wait does not answer for that.
+  [[nodiscard]] bool has_passed(time_point until) const noexcept
+  {
+    return !is_filed_by(until) && detail::has_passed(*core_, until);
+  }
+
+  // Of the deadline of an operation; these require the lock.
+
+  /// Guards it. Requires that the wait is filed by its time.
+  void insert(guarded_wait& deadline) noexcept;
+
+  /// Guards it, and files the wait by its time. Returns a tick to wake up at, or no_tick.
+  [[nodiscard]] tick add(shard_lock& lock, guarded_wait& deadline) noexcept;
+
+  /// Guards it no more: its operation has ended. That leaves rest() to do.
+  void erase(guarded_wait& deadline) noexcept;
+
+  /// The same for one that is guarded no more.
+  void set_ended() noexcept { has_started_.store(false, std::memory_order_relaxed); }
+
+  /// Guards one again that is due and about to begin, if it has not passed or the guard is gone.
+  /// Whether it has not.
+  [[nodiscard]] bool guard_again(guarded_wait& deadline, tick& refiled) noexcept;
+
+  /// The source's deadline was brought forward. Returns a tick to wake up at, or no_tick.
+  [[nodiscard]] tick refile_earlier() noexcept;
+
+  /// Lets the wait rest, if there is nothing to guard, and gives up a count. To be called behind
+  /// the handler of an operation that has ended. Most often that has started the next one, whose
+  /// end will see to this.
+  [[gnu::always_inline]] static void rest(operation_guard* counted) noexcept
+  {
+    if (!counted->has_started_.load(std::memory_order_relaxed)) counted->rest_if_idle();
+    intrusive_ptr_release(counted);
+  }
+
+  /// What operations report that end by their deadlines: timed_out unless it is set.
+  void set_error(const error_code& ec) noexcept;
+
+  /// An operation ends by its deadline. Returns what it reports.
+  error_code note_timeout(std::uint8_t cause) noexcept;
+
+  /// The cause of the latest of these; zero if there was none.
+  [[nodiscard]] std::uint8_t latest_cause() noexcept;
+
+  /// `source` takes the place of the one there was so far.
+  void move_to(const moving_deadline& source) noexcept;
+
+  /// Guards nothing any more: what was started goes on without a deadline.
+  void close() noexcept;
+
+private:
+  [[nodiscard]] time_point deadline() const noexcept override;
+  [[nodiscard]] wait_outcome expire(time_point now) noexcept override;
+  void set_filed_for(time_point) noexcept override;
+
+  static void do_end(wait_op& base, shard&, wait_outcome outcome, time_point taken_up);
+
+  [[nodiscard]] tick look_ahead() noexcept;
+  [[nodiscard]] tick file(shard_lock& lock) noexcept;
+  [[nodiscard]] tick refile() noexcept;
+  void end_guarded(wait_outcome outcome) noexcept;
+  [[nodiscard]] bool end_some(wait_outcome outcome, std::uint64_t last) noexcept;
+  [[nodiscard]] bool release_some() noexcept;
+  [[nodiscard]] bool is_filed() const noexcept { return is_filed_by(guarded_by::latest); }
+  void set_unfiled() noexcept override { filed_for_.store(not_filed, std::memory_order_relaxed); }
+  void rest_if_idle() noexcept;
+  [[nodiscard]] bool erase_own_wait() noexcept;
+
+  static constexpr time_point not_filed = time_point::max();
+
+  const intrusive_ptr<wheel_core> core_;
+  shard& shard_;
+  const moving_deadline* source_;  ///< null: each operation has its own deadline
+  bool closed_ = false;
+  error_code error_ = asio::error::timed_out;
+  std::uint8_t latest_cause_ = 0;
+
+  // Read without the lock.
+  std::atomic<bool> has_started_{false};          ///< an operation, since the latest that ended
+  std::atomic<time_point> filed_for_{not_filed};  ///< until the wait ends
+
+  wait_list guarded_;
+};
+
+}  // namespace asio_wheel::detail

@@ -1,0 +1,128 @@
+// L2 engine: the waits that are pending on one object, and the expiry of a timer.
+#pragma once
+
+#include <asio_wheel/asio.hpp>
+#include <asio_wheel/detail/base/export.hpp>
+#include <asio_wheel/detail/engine/wait_op.hpp>
+
+#include <atomic>
+#include <cstddef>
+
+namespace asio_wheel::detail {
+
+class shard_lock;
+class wheel_core;
+
+/// What timers, watchdogs and tasks have in common: waits that are cancelled together.
+///
+/// All waits of one object have the same shard, which guards everything here. It is the shard of a
+/// thread that is about to start the first of them: while there are none, it may take the object
+/// over from another one's.
+///
+/// Thread-safe, but for construction, destruction and moves of the object itself.
+class ASIO_WHEEL_EXPORT timer_waits {
+public:
+  timer_waits(const timer_waits&) = delete;
+  timer_waits& operator=(const timer_waits&) = delete;
+
+  /// The core of the wheel; the object counts as one of its owners.
+  [[nodiscard]] wheel_core& core() const noexcept;
+
+  /// The executor of the wheel's context.
+  [[nodiscard]] const asio::any_io_executor& native() const noexcept;
+
+  /// Cancels what is pending. Returns how many that were.
+  std::size_t cancel() noexcept;
+
+protected:
+  explicit timer_waits(wheel_core& c) noexcept;
+  ~timer_waits();
+
+  /// Where this thread starts its waits. It may be made for that, so no lock may be held.
+  [[nodiscard]] shard& here() const noexcept;
+
+  /// A critical section on the waits' shard, whichever that is.
+  [[nodiscard]] shard_lock enter() const noexcept;
+
+  /// Cancels what is pending, and calls `then(shard_lock&)` in a critical section in which nothing
+  /// is.
+  template <class Then>
+  std::size_t cancel(const shard& local, Then then) noexcept;
+
+  /// Cancels what is pending, and takes over the waits of `other`; `take()` takes what else it
+  /// wants in the same critical section.
+  template <class Take>
+  void assign(timer_waits& other, Take take) noexcept;
+
+  /// Files a wait, as wheel_core::file() does, and lists it. The core is to be woken for it
+  /// afterwards; then the object may be gone, but not the core.
+  [[nodiscard]] bool file(shard_lock& lock, timer_wait_op& op, tick& when, bool announced = false);
+
+  /// Announces a wait, as shard::announce() does. Requires the lock. The object must stay at its
+  /// shard until that wait is filed.
+  [[nodiscard]] std::uint64_t announce() noexcept;
+
+  /// Whether the waits are at shard there.
+  [[nodiscard]] bool is_at(const shard& sh) const noexcept;
+
+  /// Takes the object, which has no waits, to another shard. Requires the lock.
+  void go_to(shard& sh) noexcept;
+
+  /// Takes it to the shard of this thread, unless it has waits.
+  void go_here() noexcept;
+
+  timer_wait_list waits_;  // for a shard_lock
+
+private:
+  template <class Then>
+  [[gnu::noinline, gnu::cold]] std::size_t cancel_rest(const shard& local, Then then) noexcept;
+  void take_over(timer_waits& other, const shard_lock& lock) noexcept;
+
+  std::atomic<shard*> shard_;  ///< of a core that is counted
+};
+
+/// What a `basic_wheel_timer` is, but for its executor: waits that have the same expiry.
+///
+/// Thread-safe, but for construction, destruction and moves of the object itself.
+class ASIO_WHEEL_EXPORT timer_state : private timer_waits {
+public:
+  using wait_type = timer_wait_op;
+
+  explicit timer_state(wheel_core& c) noexcept : timer_waits(c) {}
+  timer_state(timer_state&& other) noexcept;
+  timer_state& operator=(timer_state&& other) noexcept;
+
+  using timer_waits::core;
+  using timer_waits::native;
+
+  [[nodiscard]] time_point expiry() const noexcept;
+
+  // These cancel what is pending, and return how many that were.
+  [[gnu::flatten]] std::size_t expires_at(time_point deadline) noexcept;
+  [[gnu::flatten]] std::size_t expires_after(duration delay) noexcept;
+  [[gnu::flatten]] std::size_t cancel() noexcept;
+
+  /// Cancels the oldest pending wait. Returns how many that were, 0 or 1.
+  [[gnu::flatten]] std::size_t cancel_one() noexcept;
+
+  /// Starts a wait; the core owns it from here on.
+  /// Throws std::bad_alloc, with nothing changed and the wait not taken over.
+  [[gnu::flatten]] void start(timer_wait_op& op);
+
+  /// Blocks the calling thread until the expiry.
+  void block() const;
+
+private:
+  std::size_t set_expiry(time_point deadline, tick when, shard& local) noexcept;
+  [[nodiscard]] tick tick_of_expiry() const noexcept;
+
+  void prefetch_self() const noexcept;
+  void prefetch_latest(const shard& local) const noexcept;
+
+  std::atomic<const timer_wait_op*> latest_{nullptr};  ///< of the waits, which may be gone
+  std::atomic<const void*> cell_{nullptr};             ///< its cell, unless it has cascaded since
+  std::atomic<tick> when_{no_tick};  ///< what the expiry is filed under; no_tick if it had passed
+  time_point expiry_{};
+};
+
+}  // namespace asio_wheel::detail

@@ -1,0 +1,107 @@
+// L3 timers: the deadlines of what is read from a stream and written to it.
+#pragma once
+
+#include <asio_wheel/detail/base/any_delay.hpp>
+#include <asio_wheel/detail/engine/engine.hpp>
+#include <asio_wheel/detail/engine/operation_guard.hpp>
+#include <asio_wheel/stream_limits.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+namespace asio_wheel::detail {
+
+/// When the operations of a `timed_stream` are to end: what the user has set, and the guard of
+/// those that are running. To be used as the stream is.
+class stream_deadlines {
+public:
+  stream_deadlines() = default;
+  stream_deadlines(stream_deadlines&& other) noexcept { swap(other); }
+  stream_deadlines& operator=(stream_deadlines&& other) noexcept
+  {
+    stream_deadlines(std::move(other)).swap(*this);
+    return *this;
+  }
+  ~stream_deadlines()
+  {
+    if (guard_) guard_->close();
+  }
+
+  /// The wheel's core. `wheel()` tells where it is, the first time.
+  template <class Wheel>
+  [[nodiscard]] wheel_core& core(Wheel wheel)
+  {
+    if (!guard_) guard_ = guard_ptr(new operation_guard(wheel()));
+    return guard_->core();
+  }
+
+  void set_expiry(time_point expiry) noexcept { expiry_ = expiry; }
+
+  /// Requires core().
+  void set_limits(const stream_limits& limits) noexcept
+  {
+    limits_ = limits;
+    end_ = from_now(limits.total);
+  }
+
+  /// When an operation is to end, and why.
+  struct end_of_operation {
+    time_point until;
+    stream_timeout cause;
+  };
+
+  /// That of an operation that starts now, with one of the limits for itself.
+  [[nodiscard]] end_of_operation of_operation(any_delay stream_limits::*each) const noexcept
+  {
+    const duration limit = limits_.*each;
+    const time_point own = limit == duration::max() ? time_point::max() : from_now(limit);
+    if (own < std::min(expiry_, end_))
+      return {own, each == &stream_limits::read_idle ? stream_timeout::read_idle
+                                                     : stream_timeout::write_stall};
+    if (end_ < expiry_) return {end_, stream_timeout::total};
+    return {expiry_, stream_timeout::expiry};
+  }
+
+  /// What an operation is to be guarded by that ends then, before time_point::max().
+  [[nodiscard]] guarded_by guard(const end_of_operation& end) const noexcept
+  {
+    return {guard_, end.until, static_cast<std::uint8_t>(end.cause)};
+  }
+  [[nodiscard]] bool has_passed(time_point until) const noexcept
+  {
+    return guard_->has_passed(until);
+  }
+
+  /// An operation was to end before it has started.
+  void note_timeout(stream_timeout cause) const noexcept
+  {
+    guard_->note_timeout(static_cast<std::uint8_t>(cause));
+  }
+
+  /// What has ended the last operation that timed out.
+  [[nodiscard]] stream_timeout last_timeout() const noexcept
+  {
+    return guard_ ? static_cast<stream_timeout>(guard_->latest_cause()) : stream_timeout::none;
+  }
+
+private:
+  [[nodiscard, gnu::noinline]] time_point from_now(duration delay) const noexcept
+  {
+    return deadline_after(guard_->core(), delay);
+  }
+  void swap(stream_deadlines& other) noexcept
+  {
+    guard_.swap(other.guard_);
+    std::swap(expiry_, other.expiry_);
+    std::swap(end_, other.end_);
+    std::swap(limits_, other.limits_);
+  }
+
+  guard_ptr guard_;  ///< null until there is a deadline
+  time_point expiry_ = time_point::max();
+  time_point end_ = time_point::max();  ///< of all operations, by limits_.total
+  stream_limits limits_;
+};
+
+}  // namespace asio_wheel::detail

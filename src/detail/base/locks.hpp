@@ -1,0 +1,119 @@
+// L0 base: a lock for critical sections of tens of nanoseconds, and a gate that closes once.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <thread>
+
+#if defined(__x86_64__) || defined(_M_X64)
+#include <immintrin.h>
+#endif
+
+namespace asio_wheel::detail {
+
+/// A lock of one byte. Meets the Lockable requirements.
+///
+/// Locking is one atomic exchange and unlocking a plain store: half the cost of a mutex.
+///
+/// A thread that finds the lock taken leaves it alone for some pauses before it looks again. Each
+/// look takes the cache line away from the owner, who most often is about to need it for the next
+/// critical section. The pauses are short, because so are critical sections: a thread that rests
+/// for 10 us instead cost a chat server an eighth of its user time in one measurement
+/// (doc/decisions.md).
+///
+/// An owner that lost its processor gets it back, whatever the priorities. After some looks, a
+/// waiting thread yields before it looks again, which is enough if the owner has the same priority.
+/// Then it sleeps between looks, so the owner runs even if the waiting thread has a real-time
+/// priority. It notices the release when its sleep ends, at the latest.
+class spin_lock {
+public:
+  static constexpr std::chrono::microseconds shortest_sleep{50};
+  static constexpr std::chrono::microseconds longest_sleep{1000};
+
+  [[nodiscard, gnu::always_inline]] bool try_lock() noexcept
+  {
+    return !taken_.exchange(true, std::memory_order_acquire);
+  }
+
+  [[gnu::always_inline]] void lock() noexcept
+  {
+    if (!try_lock()) [[unlikely]]
+      lock_contended();
+  }
+
+  void unlock() noexcept { taken_.store(false, std::memory_order_release); }
+
+private:
+  [[gnu::noinline, gnu::cold]] void lock_contended() noexcept
+  {
+    constexpr int spins = 16;
+    constexpr int yields = 8;
+    do {
+      auto sleep = shortest_sleep;
+      // A read, which takes less from the owner than another exchange.
+      for (int looks = 0; taken_.load(std::memory_order_relaxed); ++looks) {
+        if (looks < spins) {
+          leave_alone();
+        } else if (looks < spins + yields) {
+          std::this_thread::yield();
+        } else {
+          std::this_thread::sleep_for(sleep);
+          sleep = std::min(2 * sleep, longest_sleep);
+        }
+      }
+    } while (!try_lock());
+  }
+
+  static void leave_alone() noexcept
+  {
+    constexpr int pauses = 24;
+    for (int i = 0; i < pauses; ++i) pause();
+  }
+
+  static void pause() noexcept
+  {
+#if defined(__x86_64__) || defined(_M_X64)
+    _mm_pause();
+#elif defined(__aarch64__) && defined(__GNUC__)
+    __asm__ __volatile__("isb");
+#else
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+#endif
+  }
+
+  std::atomic<bool> taken_{false};
+};
+
+/// Guards something that one thread takes away while others may use it.
+///
+/// A user locks it as `std::shared_lock inside(gate, std::try_to_lock)`, and asks whether it has.
+/// `close()` refuses later users, and returns when nobody is inside.
+class gate {
+public:
+  /// Enters. False if it is closed.
+  [[nodiscard]] bool try_lock_shared() noexcept
+  {
+    if ((inside_.fetch_add(1, std::memory_order_acquire) & closed) == 0) return true;
+    unlock_shared();
+    return false;
+  }
+
+  /// Leaves.
+  void unlock_shared() noexcept { inside_.fetch_sub(1, std::memory_order_release); }
+
+  void close() noexcept
+  {
+    inside_.fetch_or(closed, std::memory_order_acquire);
+    while (inside_.load(std::memory_order_acquire) != closed)
+      std::this_thread::sleep_for(std::chrono::microseconds{20});
+  }
+
+private:
+  static constexpr std::uint32_t closed = std::uint32_t{1} << 31;
+
+  std::atomic<std::uint32_t> inside_{0};
+};
+
+}  // namespace asio_wheel::detail

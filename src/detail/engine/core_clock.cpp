@@ -1,0 +1,99 @@
+// L2 engine: stopping a wheel's clock and moving it, for virtual_time.
+#include "core.hpp"
+
+#include <algorithm>
+#include <mutex>
+
+namespace asio_wheel::detail {
+
+bool wheel_core::stop_clock() noexcept
+{
+  {
+    const std::lock_guard lock(advance_mutex_);
+    if (clock.is_stopped()) return false;
+    clock.stop_at(clock.now());
+  }
+  rest_clock();
+  return true;
+}
+
+/// Applies the deferred cancels and moves all wheels to the clock. Requires that nobody else does.
+std::uint64_t wheel_core::catch_up() noexcept
+{
+  for (shard* sh = shards.latest(); sh; sh = sh->older) {
+    erase_resting(*sh);
+    const std::lock_guard lock(*sh);
+    sh->apply_deferred_cancels();
+  }
+  return advance_shards(clock.tick_floor(clock.now()));
+}
+
+bool wheel_core::step_clock(time_point limit) noexcept
+{
+  {
+    // What is due comes first, and what its handlers start may be due next.
+    const std::lock_guard lock(due_mutex_);
+    if (found_in_ != 0 || due_delivery_.is_requested() || firing_.is_requested() ||
+        delivering_ != 0)
+      return true;
+  }
+  std::uint64_t due = 0;
+  bool retry = false;
+  {
+    const std::lock_guard lock(advance_mutex_);
+    due = catch_up();
+    // More than once if a slot is to be cascaded.
+    while (due == 0 && !retry) {
+      const tick next = next_tick();
+      if (next == at_once) return true;
+      const time_point t = clock.time_of(next);
+      if (t > limit || t == time_point::max()) return false;
+      clock.stop_at(std::max(clock.now(), t));
+      retry = is_retry_due(next);
+      due = advance_shards(next);
+    }
+  }
+  if (retry) retry_refused();
+  if (due != 0) request_due(due);
+  return true;
+}
+
+bool wheel_core::is_at_rest() noexcept
+{
+  std::uint64_t due = 0;
+  {
+    const std::lock_guard lock(advance_mutex_);
+    due = catch_up();
+    if (due == 0) return clock.time_of(next_tick()) == time_point::max();
+  }
+  request_due(due);
+  return false;
+}
+
+void wheel_core::start_clock() noexcept
+{
+  std::uint64_t due = 0;
+  {
+    const std::lock_guard lock(advance_mutex_);
+    due = catch_up();  // most of it, while others go on; and sweeps
+    // All in one step: what another thread starts meanwhile, it files by the wheels and the clock
+    // of before, or by those of after.
+    const std::lock_guard order(due_mutex_);
+    const std::lock_guard all(shards);
+    const tick reached = clock.tick_floor(clock.now());
+    const tick present = clock.tick_floor(clock.running_now());
+    for (shard* sh = shards.latest(); sh; sh = sh->older) {
+      // What has come by the stopped clock is due, and stays so.
+      if (sh->advance(reached)) due |= std::uint64_t{1} << sh->number;
+      sh->rewind(present);
+    }
+    due_.rewound();
+    passed_.store(present, std::memory_order_relaxed);
+    clock.run();
+  }
+  if (due != 0) request_due(due);
+  if (retry_at_ != no_tick) retry_later();  // by the clock that runs
+  rest_clock();
+}
+
+}  // namespace asio_wheel::detail

@@ -1,0 +1,263 @@
+// L2 engine: passes, and the deliveries that call handlers.
+#include "core.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <mutex>
+#include <utility>
+
+namespace asio_wheel::detail {
+
+// Passes.
+
+/// Moves all wheels to `now`, with what the pressure has brought there. A shard with nothing to do
+/// by then is left alone. Returns a bit for each shard where something is due.
+std::uint64_t wheel_core::advance_shards(tick now) noexcept
+{
+  passed_.store(now, std::memory_order_relaxed);
+  if (is_pressure_set_) {
+    while (pressure_.sweep() == pressure::at_once && clock.is_stopped()) continue;
+  }
+  std::uint64_t due = 0;
+  for (shard* sh = shards.latest(); sh; sh = sh->older) {
+    if (sh->next_tick() > now) continue;
+    const std::lock_guard lock(*sh);
+    if (sh->advance(now)) due |= std::uint64_t{1} << sh->number;
+  }
+  return due;
+}
+
+/// The first tick to which advance_shards() has anything to do; no_tick if no wait is filed.
+tick wheel_core::next_tick() noexcept
+{
+  tick next = no_tick;
+  for (shard* sh = shards.latest(); sh; sh = sh->older) next = std::min(next, sh->next_tick());
+  if (next != no_tick && is_pressure_set_) {
+    const time_point sweep = pressure_.next_sweep();
+    next = sweep <= clock.now() ? at_once : std::min(next, clock.tick_ceil(sweep));
+  }
+  next = std::min(next, retry_at_.load());
+  if (next != no_tick) return next;
+  // Without a wait there is nothing to bring near. But a thread that the context does not run may
+  // have cancelled one, and not have posted its delivery yet. Until it has, passes are what keeps
+  // the context from running out of work.
+  if (firing_.is_requested()) return at_once;
+  for (shard* sh = shards.latest(); sh; sh = sh->older)
+    if (sh->ended_delivery.is_requested()) return at_once;
+  return no_tick;
+}
+
+/// Moves all wheels to the present. The delivery of what is due follows the pass.
+void wheel_core::pass()
+{
+  const std::lock_guard lock(advance_mutex_);
+  const time_point now = clock.now();
+  const tick present = clock.tick_floor(now);
+  if (is_retry_due(present)) is_retry_due_ = true;
+  const std::uint64_t due = advance_shards(present);
+  if (due == 0) return;
+  found_in_ |= due;
+  found_due_ = now;
+}
+
+// Delivering what is due.
+
+/// Something was found due in these shards: sees to it that it is delivered.
+void wheel_core::request_due(std::uint64_t found) noexcept
+{
+  found_in_ |= found;
+  {
+    const std::lock_guard lock(due_mutex_);
+    if (!due_delivery_.request()) return;
+  }
+  post_due();
+}
+
+void wheel_core::post_due() noexcept
+{
+  if (due_delivery_.post(native, [this] { deliver_due(clock.now(), false); })) return;
+  {
+    const std::lock_guard lock(due_mutex_);
+    due_delivery_.set_arrived();
+  }
+  retry_later();
+}
+
+void wheel_core::follow_pass()
+{
+  if (is_retry_due_.load(std::memory_order_relaxed) && is_retry_due_.exchange(false))
+    retry_refused();
+  if (found_due_.load(std::memory_order_relaxed) == none_found) return;
+  const time_point now = found_due_.exchange(none_found);
+  if (now != none_found) deliver_due(now, true);
+}
+
+/// Calls handlers of what is due by `now`.
+void wheel_core::deliver_due(time_point now, bool behind_pass)
+{
+  const thread_inside here(delivering_);
+  if (!begin_delivery(behind_pass)) return;
+  next_wait next{};
+  struct at_end {  // also if a handler throws
+    const next_wait& next;
+    ~at_end()
+    {
+      if (next.idle) tell_driver(*next.idle);
+    }
+  } const then{next};
+  for (int i = 0; i < delivery::length; ++i) {
+    take_due(next, now);
+    if (next.post) post_due();
+    if (next.refiled != no_tick) wake_at(std::exchange(next.refiled, no_tick));
+    if (next.op)
+      next.op->end(*next.at, next.outcome, now);
+    else if (next.fire)
+      post_firing();
+    if (next.idle) tell_driver(*std::exchange(next.idle, nullptr));
+    if (!next.more) return;
+  }
+}
+
+/// Returns false behind a pass if a delivery is on its way. That finds what the pass has found, and
+/// two of them would call twice as many handlers between two turns of other work.
+bool wheel_core::begin_delivery(bool behind_pass) noexcept
+{
+  const std::lock_guard lock(due_mutex_);
+  if (behind_pass) return !due_delivery_.is_requested();
+  due_delivery_.set_arrived();
+  return true;
+}
+
+/// Takes the next wait, or files again as many lazy ones as come before that, up to a limit.
+void wheel_core::take_due(next_wait& next, time_point now) noexcept
+{
+  next.op = nullptr;
+  next.post = next.fire = next.more = false;
+  const std::lock_guard lock(due_mutex_);
+  if (firing_.is_requested()) return;  // which goes on with the rest
+  note_found();
+  int steps = 0;
+  do {
+    next.at = due_.lock_first();
+    if (!next.at) return;
+    const std::lock_guard at(*next.at, std::adopt_lock);
+    if (next.at->is_deadline_due()) {
+      next.fire = firing_.request();
+      return;
+    }
+    next.op = next.at->pop_due(now, next.outcome, next.refiled);
+    if (!next.at->has_due()) {
+      due_.drop_first();
+      next.at->note_if_idle();
+      if (next.at->has_unneeded()) next.idle = next.at;
+    }
+  } while (!next.op && ++steps < shard::step);
+  if (next.op) {
+    ++burst_;
+    if (next.outcome == wait_outcome::expired || next.outcome == wait_outcome::timed_out)
+      count_ended(1);
+  }
+  next.more = !due_.empty();
+  if (next.more)
+    next.post = due_delivery_.request();
+  else
+    largest_burst_ = std::max(largest_burst_, std::exchange(burst_, 0));
+}
+
+/// Tells `due_` of what passes have found.
+void wheel_core::note_found() noexcept
+{
+  if (found_in_.load(std::memory_order_relaxed) == 0) return;
+  for (std::uint64_t found = found_in_.exchange(0); found != 0; found &= found - 1)
+    due_.add(shards[static_cast<std::size_t>(std::countr_zero(found))]);
+}
+
+wait_outcome wheel_core::begin(wait_op& op, shard& sh, time_point taken_up) noexcept
+{
+  tick refiled = no_tick;
+  wait_outcome outcome{};
+  {
+    const std::lock_guard lock(sh);
+    outcome = sh.begin(op, taken_up, refiled);
+  }
+  if (outcome == wait_outcome::expired || outcome == wait_outcome::timed_out) count_ended(1);
+  if (refiled != no_tick) wake_at(refiled);
+  return outcome;
+}
+
+void wheel_core::drop(wait_op& op, shard& sh) noexcept
+{
+  const std::lock_guard lock(sh);
+  if (sh.drop(op)) count_ended(1);
+}
+
+// Delivering what has ended.
+
+void wheel_core::post_ended(shard& sh) noexcept
+{
+  if (sh.ended_delivery.post(native, [this, at = &sh] { deliver_ended(*at); })) return;
+  {
+    const std::lock_guard lock(sh);
+    sh.ended_delivery.set_arrived();
+  }
+  retry_later();
+}
+
+void wheel_core::deliver_ended(shard& sh)
+{
+  struct at_end {  // also if a handler throws
+    shard& at;
+    ~at_end() { tell_driver(at); }
+  } const then{sh};
+  call_ended(sh);
+}
+
+void wheel_core::call_ended(shard& sh)
+{
+  next_wait next{};
+  for (int left = begin_ended(sh); left != 0; --left) {
+    take_ended(next, sh);
+    if (next.post) post_ended(sh);
+    if (next.op)
+      next.op->end(sh, next.outcome);
+    else if (next.fire)
+      post_firing();
+    if (!next.more) return;
+  }
+}
+
+/// Returns how many handlers a delivery of what has ended calls: less if several shards have a
+/// burst of them.
+int wheel_core::begin_ended(shard& sh) noexcept
+{
+  tick unneeded = no_tick;
+  {
+    const std::lock_guard lock(sh);
+    sh.ended_delivery.set_arrived();
+    sh.apply_deferred_cancels();
+    unneeded = sh.take_unneeded();
+  }
+  if (unneeded != no_tick) cancel_wake_up(sh, unneeded);
+  int sharing = 1;
+  for (shard* other = shards.latest(); other; other = other->older)
+    sharing += other != &sh && other->ended_delivery.is_requested();
+  return std::max(1, delivery::length / sharing);
+}
+
+void wheel_core::take_ended(next_wait& next, shard& sh) noexcept
+{
+  const std::lock_guard lock(sh);
+  next.op = nullptr;
+  next.post = next.fire = next.more = false;
+  if (firing_.is_requested()) return;  // which goes on with the rest
+  next.op = sh.pop_ended(next.outcome);
+  // Whoever lists a deadline requests that it fires. But what was drained is listed here.
+  if (!next.op && sh.has_deadlines() && firing_.request()) {
+    next.fire = true;
+    return;
+  }
+  next.more = sh.has_ended();
+  next.post = next.more && sh.ended_delivery.request();
+}
+
+}  // namespace asio_wheel::detail

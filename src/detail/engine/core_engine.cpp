@@ -1,0 +1,110 @@
+// L2 engine: the seam from behind.
+#include <asio_wheel/detail/engine/engine.hpp>
+
+#include <asio_wheel/wheel_errc.hpp>
+
+#include "core.hpp"
+
+namespace asio_wheel::detail {
+
+void intrusive_ptr_add_ref(const wheel_core* c) noexcept
+{
+  const intrusive_ref_counter<wheel_core>* const counted = c;
+  intrusive_ptr_add_ref(counted);
+}
+
+void intrusive_ptr_release(const wheel_core* c) noexcept
+{
+  const intrusive_ref_counter<wheel_core>* const counted = c;
+  intrusive_ptr_release(counted);
+}
+
+wheel_core& core_of(const shard& sh) noexcept
+{
+  return sh.core;
+}
+
+const asio::any_io_executor& wheel_executor(const wheel_core& c) noexcept
+{
+  return c.executor;
+}
+
+asio::execution_context& wheel_context(const wheel_core& c) noexcept
+{
+  return c.context;
+}
+
+time_point deadline_after(const wheel_core& c, duration delay) noexcept
+{
+  return c.clock.deadline_after(delay);
+}
+
+time_point now_plus(const wheel_core& c, duration delay) noexcept
+{
+  return wheel_clock::add(c.clock.now(), delay);
+}
+
+bool has_passed(const wheel_core& c, time_point deadline) noexcept
+{
+  return deadline <= c.clock.now();
+}
+
+void start_wait(wheel_core& c, wait_op& op, duration delay)
+{
+  c.start(op, c.clock.tick_for(delay));
+}
+
+void start_wait(wheel_core& c, wait_op& op, time_point deadline)
+{
+  c.start(op, c.clock.tick_for(deadline));
+}
+
+wait_outcome begin_wait(wait_op& op, shard& sh, time_point taken_up) noexcept
+{
+  return sh.core.begin(op, sh, taken_up);
+}
+
+void drop_wait(wait_op& op, shard& sh) noexcept
+{
+  sh.core.drop(op, sh);
+}
+
+bool keep_refused_wait(wait_op& op, shard& sh) noexcept
+{
+  return sh.core.keep_refused(op, sh);
+}
+
+std::uint64_t handlers_begun(const wheel_core& c) noexcept
+{
+  return c.handlers_begun();
+}
+
+std::atomic<std::size_t>& abandoned_on(wheel_core& c) noexcept
+{
+  return c.abandoned;
+}
+
+void tell_driver(shard& sh) noexcept
+{
+  wheel_core::tell_driver(sh);
+}
+
+void describe_wait(shard& sh, const std::type_info* handler) noexcept
+{
+  sh.describe(handler);
+}
+
+error_code too_many_pending() noexcept
+{
+  return wheel_errc::too_many_pending;
+}
+
+posting_section::posting_section(wheel_core& c) noexcept : core_(c.enter_posting() ? &c : nullptr)
+{}
+
+posting_section::~posting_section()
+{
+  if (core_) core_->leave_posting();
+}
+
+}  // namespace asio_wheel::detail

@@ -1,0 +1,139 @@
+// L2 engine: deadlines of operations, and what executors have refused.
+#include "core.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+namespace asio_wheel::detail {
+
+// Deadlines of operations.
+
+void wheel_core::post_firing() noexcept
+{
+  if (firing_.post(native, [this] { fire_deadlines(); })) return;
+  firing_.set_arrived();
+  retry_later();
+}
+
+/// Lets deadlines fire that have come or have ended. Calls no handlers.
+void wheel_core::fire_deadlines()
+{
+  const thread_inside here(delivering_);
+  firing_.set_arrived();
+  struct at_end {
+    wheel_core& core;
+    ~at_end() { core.resume(); }
+  } const then{*this};
+
+  for (shard* sh = shards.latest(); sh; sh = sh->older) {
+    const std::lock_guard lock(*sh);
+    sh->gather_deadlines();
+  }
+  const time_point now = clock.now();
+  next_wait next{};
+  for (int i = 0; i < delivery::length; ++i) {
+    wait_op* op = take_due_deadline(next, now);
+    if (!op) op = take_ended_deadline(next);
+    if (!op) return;
+    op->end(*next.at, wait_outcome::undecided, next.taken_up);
+  }
+}
+
+/// Takes the next wait that is due, if it is a deadline.
+wait_op* wheel_core::take_due_deadline(next_wait& next, time_point now) noexcept
+{
+  const std::lock_guard lock(due_mutex_);
+  note_found();
+  next.at = due_.lock_first();
+  if (!next.at) return nullptr;
+  const std::lock_guard at(*next.at, std::adopt_lock);
+  if (!next.at->is_deadline_due()) return nullptr;
+  wait_op* const op = next.at->pop_due(now, next.outcome, next.refiled);
+  if (!next.at->has_due()) {
+    due_.drop_first();
+    next.at->note_if_idle();
+  }
+  next.taken_up = now;
+  keep_for(*op);  // it may be on its way through another context when this one goes
+  ++burst_;
+  if (due_.empty()) largest_burst_ = std::max(largest_burst_, std::exchange(burst_, 0));
+  return op;
+}
+
+wait_op* wheel_core::take_ended_deadline(next_wait& next) noexcept
+{
+  for (shard* sh = shards.latest(); sh; sh = sh->older) {
+    const std::lock_guard lock(*sh);
+    wait_op* const op = sh->pop_deadline();
+    if (!op) continue;
+    next.at = sh;
+    next.taken_up = {};
+    keep_for(*op);
+    return op;
+  }
+  return nullptr;
+}
+
+/// Sees to it that whatever waits for a delivery gets one.
+void wheel_core::resume() noexcept
+{
+  bool due = false;
+  {
+    const std::lock_guard lock(due_mutex_);
+    note_found();
+    due = !due_.empty() && due_delivery_.request();
+  }
+  if (due) post_due();
+  for (shard* sh = shards.latest(); sh; sh = sh->older) {
+    bool fire = false;
+    bool post = false;
+    {
+      const std::lock_guard lock(*sh);
+      fire = sh->has_deadlines() && firing_.request();
+      post = sh->has_ended() && sh->ended_delivery.request();
+    }
+    if (fire) post_firing();
+    if (post) post_ended(*sh);
+    tell_driver(*sh);
+  }
+}
+
+// What executors have refused.
+
+bool wheel_core::keep_refused(wait_op& op, shard& sh) noexcept
+{
+  {
+    const std::lock_guard lock(sh);
+    if (sh.is_closed()) return false;
+    sh.keep_refused(op);
+  }
+  retry_later();
+  return true;
+}
+
+void wheel_core::retry_later() noexcept
+{
+  const tick next = clock.tick_floor(clock.now()) + 1;
+  tick expected = retry_at_;
+  while (next < expected && !retry_at_.compare_exchange_weak(expected, next)) continue;
+  wake_at(next);
+}
+
+bool wheel_core::is_retry_due(tick now) noexcept
+{
+  if (retry_at_.load(std::memory_order_relaxed) > now) return false;
+  retry_at_ = no_tick;
+  return true;
+}
+
+void wheel_core::retry_refused() noexcept
+{
+  for (shard* sh = shards.latest(); sh; sh = sh->older) {
+    const std::lock_guard lock(*sh);
+    sh->retry_refused();
+  }
+  resume();
+}
+
+}  // namespace asio_wheel::detail

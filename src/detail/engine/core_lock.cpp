@@ -1,0 +1,84 @@
+// L2 engine: what is to be done behind a lock on a shard.
+#include "core.hpp"
+
+namespace asio_wheel::detail {
+
+shard_lock::shard_lock(shard& sh) noexcept : at(sh)
+{
+  sh.lock();
+}
+
+shard_lock::shard_lock(shard& sh, std::adopt_lock_t) noexcept : at(sh) {}
+
+shard_lock::~shard_lock()
+{
+  if (unfinished_)
+    finish(at, destroyed_);
+  else
+    at.unlock();
+}
+
+/// Releases the lock, and does what is left.
+void shard_lock::finish(shard& sh, wait_op* destroyed) noexcept
+{
+  wheel_core& c = sh.core;
+  const bool post = sh.has_ended() && sh.ended_delivery.request();
+  const bool fire = sh.has_deadlines() && c.firing_.request();
+  const tick unneeded = sh.take_unneeded();
+  sh.unlock();
+
+  if (fire) c.post_firing();
+  if (post) c.post_ended(sh);
+  if (unneeded != no_tick) c.cancel_wake_up(sh, unneeded);
+  // The core may go with it.
+  if (destroyed) destroyed->end(sh, wait_outcome::destroyed);
+}
+
+std::size_t shard_lock::count(std::size_t cancelled) noexcept
+{
+  if (cancelled == 0) return 0;
+  at.core.count_ended(cancelled);
+  // A delivery that is on its way will find them.
+  unfinished_ |= !at.ended_delivery.is_requested() || at.has_unneeded();
+  return cancelled;
+}
+
+std::size_t shard_lock::cancel(wait_op& op) noexcept
+{
+  return count(at.cancel(op));
+}
+
+std::size_t shard_lock::cancel(timer_wait_list& waits, bool is_local) noexcept
+{
+  return count(at.cancel(waits, is_local));
+}
+
+std::size_t shard_lock::cancel_one(timer_wait_list& waits) noexcept
+{
+  return count(at.cancel_one(waits));
+}
+
+std::size_t shard_lock::cancel_all() noexcept
+{
+  return count(at.cancel_all());
+}
+
+void shard_lock::file_due(wait_op& op) noexcept
+{
+  at.core.count_started(1);
+  unfinished().file_due(op);
+}
+
+shard& shard_lock::unfinished() noexcept
+{
+  unfinished_ = true;
+  return at;
+}
+
+void shard_lock::destroy(wait_op& op) noexcept
+{
+  unfinished_ = true;
+  destroyed_ = &op;
+}
+
+}  // namespace asio_wheel::detail

@@ -1,0 +1,186 @@
+// L2 engine: who waits, found out while waits start and end.
+
+#include "core.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+
+#if __has_include(<cxxabi.h>)
+#include <cxxabi.h>
+#endif
+
+namespace asio_wheel::detail {
+namespace {
+
+std::string demangled(const std::type_info& type)
+{
+#if __has_include(<cxxabi.h>)
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> name(
+    abi::__cxa_demangle(type.name(), nullptr, nullptr, &status), &std::free);
+  if (name) return name.get();
+#endif
+  return type.name();
+}
+
+// A survey takes the lock of a shard for one piece of its waits after the other. A piece takes a
+// few microseconds. Then the survey keeps away for as long as it had the lock, so that a thread
+// which waits for it finds it free at every second look.
+//
+// While nothing moves, every wait is counted once. A wait that moves during the survey may be
+// missed or counted twice: a cascade files it where the walk has yet to come, a watchdog's where it
+// has been.
+//
+// Waits on the way to their handlers' own executors are in nobody's list, and are not found.
+
+constexpr std::size_t at_a_time = 64;
+
+struct sighting {
+  const std::type_info* handler;
+  time_point expiry;
+};
+
+/// Asks a wait for what is to be known of it. Requires the lock.
+sighting ask(shard& sh, wait_op& op)
+{
+  op.end(sh, wait_outcome::described);
+  return {sh.described(), sh.expiry_of(op)};
+}
+
+class tally {
+public:
+  void add(const sighting& s)
+  {
+    auto& row =
+      rows_.try_emplace(s.handler, pending_handlers::row{{}, 0, s.expiry, s.expiry}).first->second;
+    ++row.count;
+    row.earliest = std::min(row.earliest, s.expiry);
+    row.latest = std::max(row.latest, s.expiry);
+  }
+
+  [[nodiscard]] std::vector<pending_handlers::row> rows() const
+  {
+    // Two shared libraries may have two objects for one type.
+    std::map<std::string, pending_handlers::row> by_name;
+    for (const auto& [type, found] : rows_) {
+      std::string name = type ? demangled(*type) : "(compiled without RTTI)";
+      auto& row =
+        by_name.try_emplace(name, pending_handlers::row{name, 0, found.earliest, found.latest})
+          .first->second;
+      row.count += found.count;
+      row.earliest = std::min(row.earliest, found.earliest);
+      row.latest = std::max(row.latest, found.latest);
+    }
+    std::vector<pending_handlers::row> rows;
+    rows.reserve(by_name.size());
+    for (auto& [name, row] : by_name) rows.push_back(std::move(row));
+    std::stable_sort(rows.begin(), rows.end(),
+                     [](const auto& a, const auto& b) { return a.count > b.count; });
+    return rows;
+  }
+
+private:
+  std::unordered_map<const std::type_info*, pending_handlers::row> rows_;
+};
+
+/// The next piece of a shard, which goes to `seen`. Returns how much.
+[[gnu::cold]] std::size_t look(shard& sh, wheel_walk& way,
+                               std::array<sighting, at_a_time>& seen) noexcept
+{
+  std::array<wheel_entry*, at_a_time> found;
+  const std::lock_guard lock(sh);
+  const std::size_t n = sh.walk(way, found);
+  std::size_t pending = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    auto& op = static_cast<wait_op&>(*found[i]);
+    if (!sh.is_all_cancelled(op)) seen[pending++] = ask(sh, op);
+  }
+  return pending;
+}
+
+/// Goes through the first slot of a level, and notes what is earlier than `earliest`. Whether the
+/// wheel stayed as it was meanwhile: if not, waits may have gone to where the caller has looked.
+[[gnu::cold]] bool look_through(shard& sh, std::unique_lock<shard>& lock, unsigned level,
+                                tick& earliest) noexcept
+{
+  timing_wheel& wheel = sh.wheel();
+  const tick now = wheel.now();
+  const tick first = wheel.first_tick(level);
+  std::array<wheel_entry*, at_a_time> found;
+  for (wheel_walk way = wheel.begin_walk_of_first(level); !way.has_ended();) {
+    const std::size_t n = sh.walk(way, found);
+    for (std::size_t i = 0; i < n; ++i) earliest = std::min(earliest, found[i]->due());
+    lock.unlock();
+    std::this_thread::yield();
+    lock.lock();
+    sh.apply_deferred_cancels();
+    if (wheel.now() != now || wheel.first_tick(level) != first) return false;
+  }
+  return true;
+}
+
+/// The earliest tick of what is in the wheel of a shard. `never` if nothing is, or it never
+/// expires.
+[[gnu::cold]] tick earliest_tick(shard& sh) noexcept
+{
+  std::unique_lock lock(sh);
+  sh.apply_deferred_cancels();
+  timing_wheel& wheel = sh.wheel();
+  tick earliest = never;
+  // If the wheel keeps moving on, a tick that one of the waits has will do.
+  bool moved = true;
+  for (int attempts = 0; moved && attempts < 10; ++attempts) {
+    if (sh.has_due()) return sh.first_due().due;
+    moved = false;
+    earliest = wheel.first_tick(0);
+    for (unsigned level = 1; level <= wheel.levels() && !moved; ++level) {
+      if (wheel.first_tick(level) < earliest) moved = !look_through(sh, lock, level, earliest);
+    }
+  }
+  return earliest;
+}
+
+}  // namespace
+
+[[gnu::cold]] pending_handlers wheel_core::pending_by_handler()
+{
+  std::array<sighting, at_a_time> seen;
+  tally found;
+  const std::lock_guard one(survey_mutex_);
+  const time_point read_at = clock.start_of_delay();
+  for (shard* sh = shards.latest(); sh; sh = sh->older) {
+    erase_resting(*sh);
+    tell_driver(*sh);
+    for (wheel_walk way = sh->begin_walk(); !way.has_ended();) {
+      const auto begin = clock_type::now();
+      const std::size_t n = look(*sh, way, seen);
+      const auto end = clock_type::now();
+      for (std::size_t i = 0; i < n; ++i) found.add(seen[i]);
+      while (clock_type::now() - end < end - begin) std::this_thread::yield();
+    }
+  }
+  return {found.rows(), read_at};
+}
+
+[[gnu::cold]] std::optional<time_point> wheel_core::next_expiry()
+{
+  const std::lock_guard one(survey_mutex_);
+  tick first = never;
+  for (shard* sh = shards.latest(); sh; sh = sh->older) {
+    erase_resting(*sh);
+    tell_driver(*sh);
+    first = std::min(first, earliest_tick(*sh));
+  }
+  // The last deadlines of all round up to a time that never comes.
+  const time_point at = clock.time_of(first);
+  if (at == time_point::max()) return std::nullopt;
+  return at;
+}
+
+}  // namespace asio_wheel::detail

@@ -1,0 +1,292 @@
+// L2 engine: the lock's side of an operation with a deadline.
+#include <asio_wheel/detail/engine/deadline_wait.hpp>
+
+#include <asio_wheel/detail/engine/wait_handler.hpp>
+
+#include "core.hpp"
+
+#include <mutex>
+#include <stdexcept>
+#include <utility>
+
+namespace asio_wheel::detail {
+
+void fail_without_wheel()
+{
+  throw std::logic_error(
+    "a deadline on an operation without an executor, for a handler without one: give the wheel, as "
+    "in cancel_after(wheel, 5s), or put bind_executor and its kin inside: "
+    "cancel_after(5s, bind_executor(ex, token))");
+}
+
+deadline_filing::deadline_filing(wheel_core& c, duration delay) noexcept
+  : at(c.shards.local()),
+    when(c.clock.tick_for(delay))
+{}
+
+deadline_filing::deadline_filing(wheel_core& c, time_point deadline) noexcept
+  : at(c.shards.local()),
+    when(c.clock.tick_for(deadline))
+{}
+
+bool deadline_wait::is_over() const noexcept
+{
+  return has_ended() || !shard::is_reachable(*this);
+}
+
+/// Gives up the hold on an operation that has ended. Whether the state is now the caller's.
+/// Requires the lock.
+bool deadline_wait::end_first() noexcept
+{
+  if (--holders_ != 0) return false;
+  shard::unlink(*this);
+  return true;
+}
+
+bool deadline_wait::start_guarded() noexcept
+{
+  shard& sh = *shard_;
+  sh.lock();
+  if (holders_ != 1 || has_ended() || !guard_->is_filed_by(until_)) [[unlikely]]
+    return start_first();
+  holders_ = 0;
+  guard_->insert(*this);
+  sh.unlock();
+  return true;
+}
+
+bool deadline_wait::end_guarded() noexcept
+{
+  shard& sh = *shard_;
+  sh.lock();
+  if (state_ != wait_state::guarded || holders_ != 0) [[unlikely]] {
+    sh.unlock();
+    return false;
+  }
+  guard_->erase(*this);
+  sh.count_begun();
+  shard::unlink(*this);
+  sh.unlock();
+  return true;
+}
+
+/// start_guarded(), with the lock taken.
+bool deadline_wait::start_first() noexcept
+{
+  tick filed = no_tick;
+  intrusive_ptr<wheel_core> to_wake;
+  {
+    shard_lock lock(*shard_, std::adopt_lock);
+    if (has_ended()) return !end_first();
+    --holders_;
+    filed = guard_->add(lock, *this);
+    if (filed != no_tick) to_wake = &core();
+  }
+  if (to_wake) to_wake->wake_at(filed);
+  return true;
+}
+
+bool deadline_wait::start(tick when) noexcept
+{
+  shard& sh = *shard_;
+  wheel_core& c = sh.core;
+  bool filed = false;
+  {
+    shard_lock lock(sh);
+    if (has_ended()) return !end_first();
+    if (when == never || sh.is_closed()) {
+      c.keep_for(*this);
+    } else {
+      try {
+        filed = c.file(lock, *this, when);
+      } catch (...) {
+        // The operation is under way, and without a deadline it might never end.
+        lock.unfinished().reject(*this);
+      }
+    }
+    --holders_;
+  }
+  if (filed) c.wake_at(when);
+  return true;
+}
+
+deadline_wait::departure deadline_wait::leave(operation_end how) noexcept
+{
+  shard& sh = *shard_;
+  sh.lock();
+  bool is_last = true;
+  if (state_ == wait_state::filed && holders_ == 0) [[likely]] {
+    if (sh.drop_filed(*this)) sh.core.count_ended(1);
+    shard::unlink(*this);
+  } else {
+    is_last = leave_unfiled(how);
+  }
+  shard* to_tell_of = nullptr;
+  if (sh.has_unneeded()) {
+    // Outside of the wheel's context, that may go as soon as the lock is released. A context that
+    // is gone can not be asked.
+    if (sh.is_closed() || !sh.core.native.running_in_this_thread()) {
+      tell_from_outside(sh);
+      return {is_last};
+    }
+    to_tell_of = &sh;
+  }
+  sh.unlock();
+  return {is_last, to_tell_of};
+}
+
+/// leave() of one that is not in the wheel, or has a holder. Requires the lock. Whether the state
+/// is the caller's.
+bool deadline_wait::leave_unfiled(operation_end how) noexcept
+{
+  shard& sh = *shard_;
+  if (sh.drop_deadline(*this)) sh.core.count_ended(1);
+  sh.count_begun();
+  if (guard_) guard_->set_ended();
+  if (holders_ == 0) {
+    shard::unlink(*this);
+    return true;
+  }
+  sh.core.keep_for(*this);
+  end_ = how;
+  return false;
+}
+
+/// Tells the driver in a thread that the context does not run. Releases the lock.
+void deadline_wait::tell_from_outside(shard& sh) noexcept
+{
+  const intrusive_ptr<wheel_core> kept(&sh.core);
+  sh.unlock();
+  wheel_core::tell_driver(sh);
+}
+
+bool deadline_wait::leave_and_tell(operation_end how) noexcept
+{
+  const departure d = leave(how);
+  if (d.to_tell_of) wheel_core::tell_driver(*d.to_tell_of);
+  return d.is_last;
+}
+
+deadline_wait* deadline_wait::hold(slot_link& link, asio::cancellation_type_t type) noexcept
+{
+  shard* const sh = link.at();
+  if (!sh || type == asio::cancellation_type::none) return nullptr;
+  const std::lock_guard lock(*sh);
+  auto* const op = static_cast<deadline_wait*>(link.wait());
+  if (!op || op->has_ended()) return nullptr;
+  op->cancelled_outside_ = true;
+  ++op->holders_;
+  return op;
+}
+
+bool deadline_wait::release() noexcept
+{
+  const std::lock_guard lock(*shard_);
+  const bool last = --holders_ == 0 && has_ended();
+  if (last) shard::unlink(*this);
+  return last;
+}
+
+deadline_wait::firing deadline_wait::look() noexcept
+{
+  const std::lock_guard lock(*shard_);
+  return is_over() ? firing::off : firing::later;
+}
+
+deadline_wait::firing deadline_wait::begin(time_point taken_up) noexcept
+{
+  tick refiled = no_tick;
+  intrusive_ptr<wheel_core> to_wake;
+  {
+    const std::lock_guard lock(*shard_);
+    if (is_over()) return firing::off;
+    if (cancelled_outside_) {
+      cancelled_outside_ = false;
+      return firing::later;
+    }
+    if (guard_ && guard_->guard_again(*this, refiled)) {
+      if (refiled != no_tick) to_wake = &core();
+    } else {
+      const wait_outcome outcome = shard_->begin(*this, taken_up, refiled);
+      if (outcome == wait_outcome::expired) core().count_ended(1);
+      if (outcome == wait_outcome::rejected)
+        replacement_ = outcome;
+      else if (outcome == wait_outcome::expired && report_ != deadline_report::aborted)
+        replacement_ = wait_outcome::timed_out;
+      return firing::now;
+    }
+  }
+  if (to_wake) to_wake->wake_at(refiled);
+  return firing::off;
+}
+
+wait_outcome deadline_wait::ask_replacement() const noexcept
+{
+  const std::lock_guard lock(*shard_);
+  return replacement_;
+}
+
+error_code deadline_wait::guards_error(wait_outcome how) noexcept
+{
+  return how == wait_outcome::timed_out ? guard_->note_timeout(cause_) : to_error(how);
+}
+
+bool deadline_wait::goes_on() noexcept
+{
+  const std::lock_guard lock(*shard_);
+  return !has_ended();
+}
+
+bool deadline_wait::leave_alone() noexcept
+{
+  const std::lock_guard lock(*shard_);
+  if (has_ended()) return false;
+  shard::unlink(*this);
+  return true;
+}
+
+bool deadline_wait::requeue() noexcept
+{
+  shard_lock lock(*shard_);
+  if (has_ended()) return end_first();
+  --holders_;
+  if (is_over()) return false;
+  if (!shard_->is_closed())
+    lock.unfinished().requeue_deadline(*this);
+  else if (shard_->drop(*this))
+    core().count_ended(1);
+  return false;
+}
+
+bool deadline_wait::keep_refused() noexcept
+{
+  wheel_core& c = core();
+  {
+    const std::lock_guard lock(*shard_);
+    if (is_over() || shard_->is_closed()) return false;
+    --holders_;
+    shard_->keep_refused(*this);
+  }
+  c.retry_later();
+  return true;
+}
+
+bool deadline_wait::keep_finished() noexcept
+{
+  wheel_core& c = core();
+  {
+    const std::lock_guard lock(*shard_);
+    if (shard_->is_closed()) return false;
+    shard_->keep_finished(*this);
+  }
+  c.retry_later();
+  return true;
+}
+
+void deadline_wait::drop() noexcept
+{
+  const std::lock_guard lock(*shard_);
+  if (shard_->drop(*this)) core().count_ended(1);
+}
+
+}  // namespace asio_wheel::detail

@@ -1,0 +1,55 @@
+// L2 engine: in which shard the next wait is due.
+#include "due_shards.hpp"
+
+#include <algorithm>
+
+namespace asio_wheel::detail {
+
+bool due_shards::empty() const noexcept
+{
+  return size_ == 0;
+}
+
+void due_shards::add(shard& sh) noexcept
+{
+  const std::uint64_t bit = std::uint64_t{1} << sh.number;
+  if ((is_here_ & bit) != 0) return;
+  is_here_ |= bit;
+  heap_[size_++] = {{}, &sh};
+  if (size_ > 1) std::push_heap(heap_.data(), heap_.data() + size_, comes_later);
+}
+
+shard* due_shards::lock_first() noexcept
+{
+  while (size_ != 0) {
+    shard& sh = *heap_[0].at;
+    sh.lock();
+    sh.apply_deferred_cancels();  // what is cancelled does not take its shard ahead of others
+    if (!sh.has_due()) {
+      drop_first();
+    } else {
+      if (size_ == 1) return &sh;
+      source now{sh.first_due(), &sh};
+      if (!shards_.has_strays()) now.first.sequence = 0;  // by tick alone; not after its first wait
+      if (!comes_later(now, heap_[1]) && (size_ == 2 || !comes_later(now, heap_[2]))) return &sh;
+      std::pop_heap(heap_.data(), heap_.data() + size_, comes_later);
+      heap_[size_ - 1] = now;
+      std::push_heap(heap_.data(), heap_.data() + size_, comes_later);
+    }
+    sh.unlock();
+  }
+  return nullptr;
+}
+
+void due_shards::drop_first() noexcept
+{
+  if (size_ > 1) std::pop_heap(heap_.data(), heap_.data() + size_, comes_later);
+  is_here_ &= ~(std::uint64_t{1} << heap_[--size_].at->number);
+}
+
+void due_shards::rewound() noexcept
+{
+  for (std::size_t i = 0; i < size_; ++i) heap_[i].first = {};
+}
+
+}  // namespace asio_wheel::detail

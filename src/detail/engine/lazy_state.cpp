@@ -1,0 +1,102 @@
+// L2 engine: starting waits with a moving deadline, and filing them earlier.
+#include <asio_wheel/detail/engine/lazy_state.hpp>
+
+#include "lazy_state.hpp"
+
+#include <algorithm>
+
+namespace asio_wheel::detail {
+
+void lazy_state::start(lazy_wait_op& op)
+{
+  op.set_deadline(*this);
+  wheel_core& c = core();
+  go_here();
+  tick when;
+  {
+    shard_lock lock = enter();
+    when = present_tick();
+    if (!file(lock, op, when)) return;
+  }
+  c.wake_at(when);
+}
+
+tick lazy_state::present_tick() const noexcept
+{
+  const wheel_clock& clock = core().clock;
+  return was_ahead() ? clock.tick_ceil(deadline()) : clock.tick_for(deadline());
+}
+
+bool lazy_state::is_all_cancelled(const shard_lock& lock) noexcept
+{
+  bool is = false;
+  waits_.for_each([&](timer_wait_op& op) { is |= lock.at.is_all_cancelled(op); });
+  return is;
+}
+
+void lazy_state::refile_and_wake() noexcept
+{
+  wheel_core& c = core();
+  c.wake_at(refile_earlier());
+}
+
+tick lazy_state::refile_earlier() noexcept
+{
+  return refile_earlier(enter());
+}
+
+tick lazy_state::refile_earlier(const shard_lock& lock) noexcept
+{
+  lock.at.apply_deferred_cancels();
+  if (waits_.empty()) return no_tick;
+  const tick when = present_tick();
+  tick wake = no_tick;
+  waits_.for_each(
+    [&](timer_wait_op& op) { wake = std::min(wake, lock.at.refile_earlier(op, when)); });
+  return wake;
+}
+
+void lazy_state::adopt_waits() noexcept
+{
+  waits_.for_each(
+    [this](timer_wait_op& op) { static_cast<lazy_wait_op&>(op).set_deadline(*this); });
+}
+
+void guarding_state::refile_and_wake() noexcept
+{
+  wheel_core& c = core();
+  c.wake_at(refile_earlier());
+}
+
+tick guarding_state::refile_earlier() noexcept
+{
+  // This object may be gone when the waits have been brought forward, and so may they.
+  const intrusive_ptr<operation_guard> g(guard_.load(std::memory_order_acquire));
+  const tick when = lazy_state::refile_earlier();
+  return g ? std::min(when, g->refile_earlier()) : when;
+}
+
+intrusive_ptr<operation_guard> guarding_state::make_guard()
+{
+  intrusive_ptr<operation_guard> made(new operation_guard(core(), this));
+  operation_guard* other = nullptr;
+  if (!guard_.compare_exchange_strong(other, made.get(), std::memory_order_acq_rel)) return other;
+  intrusive_ptr_add_ref(made.get());
+  return made;
+}
+
+void guarding_state::retire() noexcept
+{
+  cancel();
+  const intrusive_ptr<operation_guard> g(guard_.exchange(nullptr), false);
+  if (g) g->close();
+}
+
+void guarding_state::take_guard(guarding_state& other) noexcept
+{
+  operation_guard* const g = other.guard_.exchange(nullptr);
+  if (g) g->move_to(*this);
+  guard_ = g;
+}
+
+}  // namespace asio_wheel::detail

@@ -1,0 +1,271 @@
+// L2 engine: filing and ending the wait that stands for guarded operations.
+#include <asio_wheel/detail/engine/operation_guard.hpp>
+
+#include <asio_wheel/detail/engine/wait_handler.hpp>
+
+#include "core.hpp"
+
+#include <algorithm>
+#include <mutex>
+
+namespace asio_wheel::detail {
+
+operation_guard::operation_guard(wheel_core& c, const moving_deadline* source)
+  : lazy_wait_op(&operation_guard::do_end, {}),
+    core_(&c),
+    shard_(c.shards.local()),
+    source_(source)
+{
+  set_deadline(*this);
+}
+
+time_point operation_guard::deadline() const noexcept
+{
+  // One that rests stays filed. Any other without an operation is to end, and not to be filed
+  // again.
+  if (!source_ && shard::rests(*this)) return time_point::max();
+  if (closed_ || (guarded_.empty() && !source_)) return time_point::min();
+  if (source_) return source_->guarded_until();
+  time_point earliest = time_point::max();
+  guarded_.for_each(
+    [&](wait_op& op) { earliest = std::min(earliest, static_cast<guarded_wait&>(op).until_); });
+  return earliest;
+}
+
+void operation_guard::set_filed_for(time_point t) noexcept
+{
+  filed_for_.store(std::min(t, guarded_by::latest), std::memory_order_relaxed);
+}
+
+/// Notes for when its wait is about to be filed, and returns the tick.
+tick operation_guard::look_ahead() noexcept
+{
+  const time_point until = deadline();
+  set_filed_for(until);
+  return core_->clock.tick_for(until);
+}
+
+wait_outcome operation_guard::expire(time_point) noexcept
+{
+  return wait_outcome::expired;
+}
+
+/// Files its wait. Returns a tick to wake up at, or no_tick.
+tick operation_guard::file(shard_lock& lock) noexcept
+{
+  tick when = look_ahead();
+  core_->shards.note_start(shard_);
+  try {
+    const bool filed = core_->file(lock, *this, when);
+    intrusive_ptr_add_ref(this);  // one that was refused ends as such, and the operations with it
+    return filed ? when : no_tick;
+  } catch (...) {
+    set_unfiled();
+    // The operations are under way, and without a deadline they might never end.
+    while (wait_op* const op = guarded_.pop_front()) lock.unfinished().reject(*op);
+    return no_tick;
+  }
+}
+
+void operation_guard::insert(guarded_wait& deadline) noexcept
+{
+  if (shard::rests(*this)) shard_.stop_resting(*this);
+  shard_.guard(deadline, guarded_);
+  has_started_.store(true, std::memory_order_relaxed);
+}
+
+void operation_guard::erase(guarded_wait& deadline) noexcept
+{
+  wait_list::erase(deadline);
+  shard::release(deadline);
+  set_ended();
+}
+
+tick operation_guard::add(shard_lock& lock, guarded_wait& deadline) noexcept
+{
+  // Without a context or an owner, the operation goes on unguarded.
+  if (shard_.is_closed() || closed_) return no_tick;
+  const bool in_time = is_filed_by(deadline.until_);
+  insert(deadline);
+  if (in_time) return no_tick;
+  return is_filed() ? refile() : file(lock);
+}
+
+bool operation_guard::guard_again(guarded_wait& deadline, tick& refiled) noexcept
+{
+  if (closed_) {
+    if (shard_.drop_deadline(deadline)) core_->count_ended(1);
+    return true;
+  }
+  if (shard_.is_closed() || !shard_.is_to_expire(deadline)) return false;
+  const wheel_clock& clock = core_->clock;
+  const time_point until = source_ ? this->deadline() : deadline.until_;
+  if (until <= clock.now()) return false;
+  const tick when = clock.tick_ceil(until);
+  if (is_filed()) {
+    refiled = shard_.refile_earlier(*this, when);
+    if (!is_filed_by(until)) set_filed_for(until);
+  } else {
+    core_->shards.note_start(shard_);
+    try {
+      refiled = shard_.file(*this, when);
+    } catch (...) {
+      return false;  // then it expires after all
+    }
+    core_->count_started(1);
+    intrusive_ptr_add_ref(this);
+    set_filed_for(until);
+  }
+  if (shard_.drop_deadline(deadline)) core_->count_ended(1);
+  insert(deadline);
+  return true;
+}
+
+tick operation_guard::refile_earlier() noexcept
+{
+  const shard_lock lock(shard_);
+  return is_filed() ? refile() : no_tick;
+}
+
+/// Files its wait anew if its deadline is earlier now. Returns a tick to wake up at.
+tick operation_guard::refile() noexcept
+{
+  const tick when = look_ahead();
+  shard_.apply_deferred_cancels();
+  return shard_.refile_earlier(*this, when);
+}
+
+/// Takes the wait out of the wheel, unless it has begun. Requires the lock. Whether the wheel's
+/// count of this is the caller's now.
+bool operation_guard::erase_own_wait() noexcept
+{
+  if (!is_filed() || !shard::is_reachable(*this)) return false;
+  if (shard::rests(*this))
+    shard_.erase_resting(*this);
+  else if (shard_.drop_deadline(*this))
+    core_->count_ended(1);
+  set_unfiled();
+  return true;
+}
+
+void operation_guard::rest_if_idle() noexcept
+{
+  intrusive_ptr<operation_guard> of_wheel;
+  {
+    const std::lock_guard lock(shard_);
+    if (!guarded_.empty() || shard::rests(*this)) return;
+    // With a limit, what is not pending makes room for others.
+    if (is_filed() && shard_.may_rest(*this) && core_->options.max_pending == 0)
+      shard_.start_resting(*this);
+    else if (erase_own_wait())
+      of_wheel = {this, false};
+    else
+      return;
+  }
+  wheel_core::tell_driver(shard_);
+}
+
+void operation_guard::set_error(const error_code& ec) noexcept
+{
+  const std::lock_guard lock(shard_);
+  error_ = ec;
+}
+
+error_code operation_guard::note_timeout(std::uint8_t cause) noexcept
+{
+  const std::lock_guard lock(shard_);
+  latest_cause_ = cause;
+  return error_;
+}
+
+std::uint8_t operation_guard::latest_cause() noexcept
+{
+  const std::lock_guard lock(shard_);
+  return latest_cause_;
+}
+
+void operation_guard::move_to(const moving_deadline& source) noexcept
+{
+  const std::lock_guard lock(shard_);
+  source_ = &source;
+}
+
+void operation_guard::close() noexcept
+{
+  intrusive_ptr<operation_guard> of_wheel;
+  {
+    const std::lock_guard lock(shard_);
+    closed_ = true;
+    if (erase_own_wait()) of_wheel = {this, false};
+    set_unfiled();  // even if it has begun: nothing is guarded from here on
+  }
+  while (release_some()) continue;
+  wheel_core::tell_driver(shard_);
+}
+
+void operation_guard::do_end(wait_op& base, shard& at, wait_outcome outcome, time_point)
+{
+  auto& self = static_cast<operation_guard&>(base);
+  if (outcome == wait_outcome::described) {
+    // The first operation speaks for all.
+    if (wait_op* const op = self.guarded_.front()) return op->end(at, outcome);
+    return describe_handler<operation_guard>(at);
+  }
+  const intrusive_ptr<operation_guard> of_wheel(&self, false);
+  if (outcome == wait_outcome::released) return;
+  self.end_guarded(outcome);
+}
+
+/// Its wait has ended: lets the operations know, in steps. What is guarded from here on belongs to
+/// the next wait.
+void operation_guard::end_guarded(wait_outcome outcome) noexcept
+{
+  std::uint64_t last = 0;
+  {
+    const std::lock_guard lock(shard_);
+    set_unfiled();
+    last = shard_.divide_starts();
+  }
+  while (end_some(outcome, last)) continue;
+  // By cancel_all(): what was guarded since goes on.
+  tick when = no_tick;
+  {
+    shard_lock lock(shard_);
+    if (!guarded_.empty() && !is_filed() && !closed_ && !shard_.is_closed()) when = file(lock);
+  }
+  if (when != no_tick) core_->wake_at(when);
+}
+
+/// Ends some of the operations that were guarded no later than `last`. Returns true if there may be
+/// more.
+bool operation_guard::end_some(wait_outcome outcome, std::uint64_t last) noexcept
+{
+  shard_lock lock(shard_);
+  for (int i = 0; i < shard::step; ++i) {
+    wait_op* const op = guarded_.front();
+    if (!op || shard_.is_later(*op, last)) return false;
+    if (outcome == wait_outcome::cancelled && !shard_.is_all_cancelled(*op)) return false;
+    wait_list::erase(*op);
+    switch (outcome) {
+      case wait_outcome::expired: lock.file_due(*op); break;
+      case wait_outcome::rejected: lock.unfinished().refuse(*op); break;
+      case wait_outcome::cancelled: lock.unfinished().abort(*op); break;
+      default: shard::release(*op); break;  // the context is gone
+    }
+  }
+  return true;
+}
+
+/// Guards some operations no more.
+bool operation_guard::release_some() noexcept
+{
+  const std::lock_guard lock(shard_);
+  for (int i = 0; i < shard::step; ++i) {
+    wait_op* const op = guarded_.pop_front();
+    if (!op) return false;
+    shard::release(*op);
+  }
+  return true;
+}
+
+}  // namespace asio_wheel::detail

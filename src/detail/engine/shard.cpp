@@ -1,0 +1,338 @@
+// L2 engine: the transitions of a wait's life, under its shard's lock.
+#include "shard.hpp"
+
+#include <asio_wheel/detail/engine/op_memory.hpp>
+
+#include "../base/memory.hpp"
+#include "probe.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <mutex>
+#include <utility>
+
+namespace asio_wheel::detail {
+namespace {
+
+/// The sequence of the latest wait that this thread started, in whichever wheel.
+constinit thread_local std::uint64_t this_thread_sequence = 0;
+
+}  // namespace
+
+shard::shard(wheel_core& c, std::size_t n, wheel_geometry geometry, const wheel_clock& clock)
+  : wheel_(geometry),
+    clock_(clock),
+    core(c),
+    number(n)
+{}
+
+bool shard::is_closed() const noexcept
+{
+  return closed_;
+}
+
+// file
+
+tick shard::file(wait_op& op, tick when)
+{
+  const tick wake = insert(op, when);
+  set_sequence(op);
+  op.state_ = wait_state::filed;
+
+  if (op.linked_) link_of(op).connect(*this, op);
+  ASIO_WHEEL_PROBE(start, &op, op.end_, when);
+  return wake;
+}
+
+/// Counts a start, and says when it was.
+void shard::set_sequence(wait_op& op) noexcept
+{
+  ++started_;
+  // A Lamport clock: later than this shard's previous start and than this thread's. So the waits
+  // that a thread starts carry growing sequence numbers, whichever shards they go to.
+  sequence_ = this_thread_sequence = std::max(sequence_, this_thread_sequence) + 1;
+  op.sequence_ = sequence_ & wait_op::last_sequence;
+}
+
+void shard::file_due(wait_op& op) noexcept
+{
+  set_sequence(op);
+  op.state_ = wait_state::requeued;
+  put_ended(op);
+}
+
+void shard::abort(wait_op& op) noexcept
+{
+  op.state_ = wait_state::cancelled;
+  put_ended(op);
+}
+
+void shard::put_ended(wait_op& op) noexcept
+{
+  (op.shared_ ? deadlines_ : ended_).push_back(op);
+}
+
+/// Returns a tick to wake up at.
+tick shard::insert(wait_op& op, tick when)
+{
+  const tick wake = wheel_.insert(op, when);
+  // Before this thread looks for when the driver wakes up: if that does not see this one here, the
+  // thread asks for a wake-up.
+  if (wake < next_.load(std::memory_order_relaxed)) next_.store(wake, std::memory_order_seq_cst);
+  // The driver wakes up in time for this one, and has its reason again.
+  const tick unneeded = unneeded_.load(std::memory_order_relaxed);
+  if (unneeded != no_tick && wheel_.wake_of(op) <= unneeded)
+    unneeded_.store(no_tick, std::memory_order_relaxed);
+  return wake;
+}
+
+void shard::reject(wait_op& op) noexcept
+{
+  ++rejected_;
+  unlink_all(op);
+  refuse(op);
+}
+
+void shard::refuse(wait_op& op) noexcept
+{
+  op.state_ = wait_state::rejected;
+  put_ended(op);
+}
+
+tick shard::refile_earlier(timer_wait_op& op, tick when) noexcept
+{
+  if (op.state_ != wait_state::filed || is_all_cancelled(op)) return no_tick;
+  const tick due = when != at_once ? when : clock_.tick_floor(clock_.now());
+  if (wheel_.is_due(op) || op.due() <= due) return no_tick;
+  erase(op);
+  const tick wake = insert(op, due);  // what was just erased left room for it
+  return when != at_once ? wake : at_once;
+}
+
+// rest
+
+void shard::start_resting(timer_wait_op& op) noexcept
+{
+  resting_.push_back(op);
+  op.rests_ = true;
+  ++number_resting_;
+  ++deadlines_met_;
+  note_if_idle();
+}
+
+void shard::stop_resting(timer_wait_op& op) noexcept
+{
+  unlist_resting(op);
+  ++started_;
+}
+
+void shard::erase_resting(timer_wait_op& op) noexcept
+{
+  unlist_resting(op);
+  erase(op);
+  op.state_ = wait_state::none;
+}
+
+timer_wait_op* shard::pop_resting() noexcept
+{
+  timer_wait_op* const op = resting_.front();
+  if (!op) return nullptr;
+  erase_resting(*op);
+  static_cast<lazy_wait_op*>(op)->deadline_->set_unfiled();
+  return op;
+}
+
+void shard::unlist_resting(timer_wait_op& op) noexcept
+{
+  timer_wait_list::erase(op);
+  op.next = nullptr;
+  op.rests_ = false;
+  --number_resting_;
+}
+
+/// `never` is later than any tick that there may be to note.
+void shard::note_if_idle() noexcept
+{
+  if (is_idle() && !has_unneeded()) unneeded_.store(never, std::memory_order_relaxed);
+}
+
+// expire
+
+bool shard::advance(tick now) noexcept
+{
+  apply_deferred_cancels();
+  set_next(wheel_.advance(now));
+  return wheel_.has_due();
+}
+
+/// Notes when the wheel has something to do next, for a driver that is about to ask for that.
+void shard::set_next(tick next) noexcept
+{
+  unneeded_.store(no_tick, std::memory_order_relaxed);
+  note_if_idle();
+  next_.store(next, std::memory_order_seq_cst);
+}
+
+void shard::rewind(tick now) noexcept
+{
+  apply_deferred_cancels();
+  if (now < wheel_.now()) wheel_.rewind(now);
+  set_next(wheel_.next_tick());
+}
+
+bool shard::has_due() const noexcept
+{
+  return wheel_.has_due();
+}
+
+due_key shard::first_due() const noexcept
+{
+  const auto& op = static_cast<const wait_op&>(*wheel_.front_due());
+  return {op.due(), op.sequence_};
+}
+
+bool shard::is_deadline_due() const noexcept
+{
+  return static_cast<const wait_op&>(*wheel_.front_due()).shared_;
+}
+
+/// Files a lazy wait again whose deadline is no longer over.
+bool shard::refile_later(lazy_wait_op& op, time_point now, tick& refiled) noexcept
+{
+  const time_point deadline = op.deadline_->deadline();
+  if (deadline <= now) return false;
+  const tick when = clock_.tick_ceil(deadline);
+  try {
+    refiled = std::min(refiled, insert(op, when));
+  } catch (...) {
+    return false;  // the room it had in the wheel is taken: then it expires after all
+  }
+  op.state_ = wait_state::filed;
+  op.deadline_->set_filed_for(deadline);
+  return true;
+}
+
+// begin
+
+wait_op* shard::pop_due(time_point now, wait_outcome& outcome, tick& refiled) noexcept
+{
+  for (const wheel_entry* e : wheel_.fresh_due()) {
+    if (!e) continue;
+    const auto& op = static_cast<const wait_op&>(*e);
+    // The memory that the call and begin() need, next to the line of the wait that is at hand.
+    if (op.large_) prefetch(reinterpret_cast<const std::byte*>(&op) + op_line);
+    if (!op.of_timer_) continue;
+    const auto& of_timer = static_cast<const timer_wait_op&>(op);
+    prefetch(of_timer.next);
+    prefetch(of_timer.prev);
+  }
+  auto* const op = static_cast<wait_op*>(wheel_.pop_due());
+  if (!op) return nullptr;
+  if (op->lazy_) {
+    // Another thread's pass may have been made after `now`.
+    const time_point present = std::max(now, clock_.time_of(wheel_.now()));
+    if (refile_later(static_cast<lazy_wait_op&>(*op), present, refiled)) return nullptr;
+    if (rests(*op)) stop_resting(static_cast<timer_wait_op&>(*op));
+  }
+  if (op->foreign_ || op->shared_) {
+    outcome = send(*op);
+    return op;
+  }
+  outcome = decide(*op, now, refiled);
+  return outcome != wait_outcome::undecided ? op : nullptr;
+}
+
+/// Lets a wait go to where it is decided how it ends: to its handler's executor, most often.
+wait_outcome shard::send(wait_op& op) noexcept
+{
+  if (op.state_ == wait_state::filed || op.state_ == wait_state::requeued)
+    op.state_ = wait_state::sent;
+  if (op.shared_) ++static_cast<guarded_wait&>(op).holders_;
+  return wait_outcome::undecided;
+}
+
+wait_outcome shard::begin(wait_op& op, time_point taken_up, tick& refiled) noexcept
+{
+  apply_deferred_cancels();
+  return decide(op, taken_up, refiled);
+}
+
+wait_outcome shard::decide(wait_op& op, time_point taken_up, tick& refiled) noexcept
+{
+  auto outcome = wait_outcome::expired;
+  if (op.state_ == wait_state::rejected) {
+    outcome = wait_outcome::rejected;
+  } else if (op.state_ == wait_state::cancelled) {
+    outcome = wait_outcome::cancelled;
+  } else if (is_all_cancelled(op)) {
+    outcome = wait_outcome::cancelled;
+    --left_of_cancelled_;
+    ASIO_WHEEL_PROBE(cancel, &op, op.end_, 0);
+  } else {
+    if (op.lazy_) {
+      auto& lazy = static_cast<lazy_wait_op&>(op);
+      const time_point now = clock_.now();
+      if (refile_later(lazy, now, refiled)) return wait_outcome::undecided;
+      outcome = lazy.deadline_->expire(now);
+    }
+    ++expired_;
+    // One that was handed back has lost its tick.
+    if (taken_up != time_point{}) {
+      const duration late = taken_up - clock_.time_of(op.due());
+      lateness_.add(late);
+      ASIO_WHEEL_PROBE(expire, &op, op.end_, late.count());
+      if (has_probes && taken_up > clock_.time_of(op.due() + 1))
+        ASIO_WHEEL_PROBE(late, &op, op.end_, late.count());
+    }
+  }
+  unlink_all(op);
+  op.state_ = wait_state::none;
+  ++begun_;
+  return outcome;
+}
+
+// wake up
+
+tick shard::next_tick() noexcept
+{
+  const tick next = next_.load(std::memory_order_seq_cst);
+  if (next != unknown) return next;
+  const std::lock_guard lock(*this);
+  set_next(wheel_.next_tick());
+  return next_;
+}
+
+tick shard::take_unneeded() noexcept
+{
+  const tick unneeded = unneeded_.load(std::memory_order_relaxed);
+  if (unneeded == no_tick) return no_tick;
+  unneeded_.store(no_tick, std::memory_order_relaxed);
+  return is_idle() || wheel_.next_tick() == no_tick ? tick{} : unneeded;
+}
+
+bool shard::has_unneeded() const noexcept
+{
+  return unneeded_.load(std::memory_order_relaxed) != no_tick;
+}
+
+time_point shard::expiry_of(const wait_op& op) const noexcept
+{
+  const tick due = op.due() == no_tick ? wheel_.now() : op.due();  // no_tick: overdue
+  const time_point filed = clock_.time_of(due);
+  if (!op.lazy_) return filed;
+  return std::max(filed, static_cast<const lazy_wait_op&>(op).deadline_->deadline());
+}
+
+void shard::add_to(wheel_stats& stats) const noexcept
+{
+  stats.pending += pending();
+  stats.started += started_;
+  stats.expired += expired_;
+  stats.cancelled += cancelled_;
+  stats.met += deadlines_met_;
+  stats.rejected += rejected_;
+  stats.cascaded += wheel_.cascaded();
+  stats.lateness += lateness_;
+}
+
+}  // namespace asio_wheel::detail

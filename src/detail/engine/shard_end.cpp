@@ -1,0 +1,172 @@
+// L2 engine: waits that have ended, and those that end uncalled.
+#include "shard.hpp"
+
+#include <utility>
+
+namespace asio_wheel::detail {
+
+bool shard::has_ended() const noexcept
+{
+  return !deferred_.empty() || !ended_.empty() || wheel_.has_drained();
+}
+
+wait_op* shard::pop_ended(wait_outcome& outcome) noexcept
+{
+  apply_deferred_cancels();
+  wait_op* op = ended_.pop_front();
+  if (op) {
+    wait_op::link_of(*op).next = nullptr;  // says that it is in no list
+  } else {
+    op = static_cast<wait_op*>(wheel_.pop_drained());
+    if (!op) return nullptr;
+    note_if_idle();
+    if (op->shared_) {
+      op->state_ = wait_state::cancelled;
+      --left_of_cancelled_;
+      deadlines_.push_back(*op);
+      return nullptr;
+    }
+  }
+  if (op->foreign_) {
+    outcome = send(*op);
+  } else if (op->state_ == wait_state::cancelled) {
+    ++begun_;
+    outcome = wait_outcome::cancelled;  // which leaves nothing to be done
+  } else {
+    tick none = no_tick;
+    outcome = decide(*op, {}, none);
+  }
+  return op;
+}
+
+wait_op* shard::pop_deadline() noexcept
+{
+  wait_op* const op = firing_.pop_front();
+  if (!op) return nullptr;
+  wait_op::link_of(*op).next = nullptr;
+  static_cast<void>(send(*op));
+  return op;
+}
+
+void shard::requeue_deadline(wait_op& op) noexcept
+{
+  if (op.state_ == wait_state::sent) op.state_ = wait_state::requeued;
+  deadlines_.push_back(op);
+}
+
+void shard::keep_refused(wait_op& op) noexcept
+{
+  // One that was cancelled or refused on its way stays that.
+  if (op.state_ == wait_state::sent) op.state_ = wait_state::requeued;
+  (op.shared_ ? refused_deadlines_ : refused_).push_back(op);
+}
+
+void shard::keep_finished(wait_op& op) noexcept
+{
+  op.state_ = wait_state::finished;
+  refused_deadlines_.push_back(op);
+}
+
+void shard::retry_refused() noexcept
+{
+  ended_.splice_back(refused_);
+  deadlines_.splice_back(refused_deadlines_);
+}
+
+// destroy
+
+void shard::close() noexcept
+{
+  apply_deferred_cancels();
+  while (timer_wait_op* const op = resting_.front()) stop_resting(*op);
+  closed_ = true;
+  wheel_.drain();
+}
+
+wait_op* shard::pop_remaining() noexcept
+{
+  wait_op* op = static_cast<wait_op*>(wheel_.pop_drained());
+  for (wait_list* all : {&ended_, &deadlines_, &firing_, &refused_, &refused_deadlines_})
+    if (!op) op = all->pop_front();
+  if (op && !is_finished(*op)) drop(*op);
+  return op;
+}
+
+bool shard::drop(wait_op& op) noexcept
+{
+  apply_deferred_cancels();
+  const bool was_pending = end_uncalled(op, destroyed_);
+  unlink_all(op);
+  return was_pending;
+}
+
+bool shard::drop_filed(wait_op& op) noexcept
+{
+  if (!erase(op)) return end_uncalled(op, deadlines_met_);
+  op.state_ = wait_state::none;
+  ++deadlines_met_;
+  return true;
+}
+
+bool shard::drop_deadline(wait_op& op) noexcept
+{
+  switch (op.state_) {
+    case wait_state::filed: return drop_filed(op);
+    case wait_state::guarded:  // which nobody has counted
+      wait_list::erase(op);
+      op.state_ = wait_state::none;
+      return false;
+    case wait_state::requeued:
+    case wait_state::cancelled:
+    case wait_state::rejected:
+      if (wait_op::link_of(op).next) wait_list::erase(op);
+      break;
+    case wait_state::none:
+    case wait_state::sent:
+    case wait_state::finished: break;
+  }
+  return end_uncalled(op, deadlines_met_);
+}
+
+/// Counts the end of a wait whose handler will not be called, as one of `ended` if it was pending
+/// until now. Whether it was.
+bool shard::end_uncalled(wait_op& op, std::uint64_t& ended) noexcept
+{
+  const wait_state s = op.state_;
+  op.state_ = wait_state::none;
+  if (s == wait_state::none || s == wait_state::cancelled || s == wait_state::rejected)
+    return false;
+  if (is_all_cancelled(op)) {
+    --left_of_cancelled_;
+    return false;
+  }
+  ++ended;
+  return true;
+}
+
+wait_link& shard::link_of(const wait_op& op) noexcept
+{
+  if (op.lazy_) return *static_cast<const linked<lazy_wait_op>&>(op).link_;
+  if (op.of_timer_) return *static_cast<const linked<timer_wait_op>&>(op).link_;
+  return *static_cast<const linked<wait_op>&>(op).link_;
+}
+
+void shard::unlink(wait_op& op) noexcept
+{
+  if (!op.linked_) return;
+  link_of(op).disconnect();
+  op.linked_ = false;
+}
+
+void shard::unlink_all(wait_op& op) noexcept
+{
+  if (op.shared_) return;  // its operation goes on
+  unlink(op);
+  if (!op.of_timer_) return;
+  auto& of_timer = static_cast<timer_wait_op&>(op);
+  if (!of_timer.is_listed()) return;
+  timer_wait_list::erase(of_timer);
+  of_timer.next = nullptr;
+}
+
+}  // namespace asio_wheel::detail

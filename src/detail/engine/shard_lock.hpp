@@ -1,0 +1,45 @@
+// L2 engine: a lock on a shard, and what is to be done behind it.
+#pragma once
+
+#include "shard.hpp"
+
+#include <cstddef>
+#include <mutex>
+
+namespace asio_wheel::detail {
+
+/// Holds a shard's lock. What the transitions leave to be done, posting a delivery and telling the
+/// driver what is needed no longer, is done after the lock is released.
+class shard_lock {
+public:
+  explicit shard_lock(shard& sh) noexcept;
+  shard_lock(shard& sh, std::adopt_lock_t) noexcept;
+  shard_lock(const shard_lock&) = delete;
+  shard_lock& operator=(const shard_lock&) = delete;
+  ~shard_lock();
+
+  shard& at;
+
+  // As the functions of the shard.
+
+  std::size_t cancel(wait_op& op) noexcept;
+  std::size_t cancel(timer_wait_list& waits, bool is_local) noexcept;
+  std::size_t cancel_one(timer_wait_list& waits) noexcept;
+  std::size_t cancel_all() noexcept;
+  void file_due(wait_op& op) noexcept;
+
+  /// The shard, for what ends a wait in another way: that is left to be delivered.
+  [[nodiscard]] shard& unfinished() noexcept;
+
+  /// Destroys a wait that was not filed. At most one for a lock.
+  void destroy(wait_op& op) noexcept;
+
+private:
+  std::size_t count(std::size_t cancelled) noexcept;
+  [[gnu::noinline]] static void finish(shard& sh, wait_op* destroyed) noexcept;
+
+  bool unfinished_ = false;  ///< something is left to be done
+  wait_op* destroyed_ = nullptr;
+};
+
+}  // namespace asio_wheel::detail

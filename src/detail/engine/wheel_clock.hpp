@@ -1,0 +1,99 @@
+// L2 engine: reads the time, and is the only place that converts it to ticks and back.
+#pragma once
+
+#include <asio_wheel/detail/base/any_delay.hpp>
+#include <asio_wheel/detail/base/export.hpp>
+#include <asio_wheel/detail/base/tick.hpp>
+#include <asio_wheel/wheel_options.hpp>
+
+#include "../base/divider.hpp"
+
+#include <atomic>
+#include <chrono>
+
+namespace asio_wheel::detail {
+
+/// The clock of a wheel. Tick 0 begins when the clock is made.
+///
+/// Deadlines round up to a tick and now rounds down. So tick_ceil(deadline) <= tick_floor(now)
+/// implies deadline <= now: a wheel that advances to tick_floor(now) never completes a wait early.
+///
+/// It runs with `clock_type`, except while a virtual_time has stopped it.
+class wheel_clock {
+public:
+  wheel_clock(clock_source source, std::chrono::nanoseconds tick_length);
+  wheel_clock(const wheel_clock&) = delete;
+  wheel_clock& operator=(const wheel_clock&) = delete;
+  ~wheel_clock();
+
+  /// The present, by which deadlines pass. Never ahead of clock_type, nor of start_of_delay() of a
+  /// coarse clock, so no wait is early by either.
+  [[nodiscard]] ASIO_WHEEL_EXPORT time_point now() const noexcept;
+
+  /// Whether `deadline` is now or earlier. Of one that is clearly ahead, as most are when they are
+  /// set, a coarse reading tells. If the kernel is behind with its ticks, one that has only just
+  /// passed may be taken for ahead.
+  [[nodiscard]] ASIO_WHEEL_EXPORT bool has_passed(time_point deadline) const noexcept;
+
+  /// now() as if the clock were not stopped.
+  [[nodiscard]] ASIO_WHEEL_EXPORT time_point running_now() const noexcept;
+
+  // Stop and move the clock. The owner makes sure that only one thread does so at a time.
+  void stop_at(time_point t) noexcept;
+  void run() noexcept;
+  [[nodiscard]] bool is_stopped() const noexcept;
+
+  /// Blocks the thread for a while, until `deadline` at the longest.
+  ASIO_WHEEL_EXPORT void sleep_towards(time_point deadline) const;
+
+  /// The time at which a delay begins: not before now(), and at most the coarse clock's grain after
+  /// it.
+  [[nodiscard]] ASIO_WHEEL_EXPORT time_point start_of_delay() const noexcept;
+
+  /// start_of_delay() without a clock: all clocks of one kind read the same. The caller reads the
+  /// time before it loads its wheel from memory, so that the cache miss overlaps with other work.
+  /// `unknown` if the process has clocks of both kinds, or one is stopped.
+  [[nodiscard]] static time_point early_start_of_delay() noexcept;
+  static constexpr time_point unknown{};  ///< no reading: long past
+
+  /// The early start_of_delay() if it is known, and else that of `*clock`. In the first case
+  /// neither the pointer nor the clock is read.
+  [[nodiscard]] static time_point start_of_delay(const wheel_clock* const& clock) noexcept;
+
+  /// `start + delay`. Saturates: time_point::max() is never.
+  [[nodiscard]] ASIO_WHEEL_EXPORT static time_point add(time_point start, duration delay) noexcept;
+
+  /// The deadline `delay` from now: counted from `early` if it is known, else from
+  /// start_of_delay().
+  [[nodiscard]] ASIO_WHEEL_EXPORT time_point
+  deadline_after(duration delay, time_point early = unknown) const noexcept;
+
+  /// The first tick that is not before `t`; `never` for time_point::max().
+  [[nodiscard]] tick tick_ceil(time_point t) const noexcept;
+
+  /// The last tick that is not after `t`.
+  [[nodiscard]] tick tick_floor(time_point t) const noexcept;
+
+  /// The tick under which to file a deadline: the first that is not before it, or `at_once` if the
+  /// deadline has passed.
+  [[nodiscard]] ASIO_WHEEL_EXPORT tick tick_for(time_point deadline) const noexcept;
+
+  /// The same for the deadline `delay` from now.
+  [[nodiscard]] ASIO_WHEEL_EXPORT tick tick_for(duration delay) const noexcept;
+
+  /// When a tick begins; time_point::max() if that is beyond all time points.
+  [[nodiscard]] time_point time_of(tick t) const noexcept;
+
+private:
+  /// Not before the present, and at most the coarse clock's grain after it.
+  [[nodiscard]] ASIO_WHEEL_EXPORT time_point soon() const noexcept;
+
+  time_point origin_;
+  divider tick_ns_;
+  tick last_;                                 ///< the last tick that begins at a time point
+  duration grain_;                            ///< of the coarse clock; zero if there is none
+  bool is_coarse_;                            ///< whether delays begin by that one
+  std::atomic<duration::rep> stopped_at_{0};  ///< 0: the clock runs
+};
+
+}  // namespace asio_wheel::detail

@@ -1,0 +1,110 @@
+// L3 timers: the turns of a task.
+#include <asio_wheel/detail/timers/scheduled_task.hpp>
+
+#include <asio_wheel/detail/timers/tick_after.hpp>
+
+#include "../engine/core.hpp"
+
+#include <utility>
+
+namespace asio_wheel::detail {
+
+scheduled_task::scheduled_task(wheel_core& c, duration delay, std::size_t times) noexcept
+  : lazy_state(c),
+    turn_(c.clock.deadline_after(delay)),
+    period_(delay),
+    times_(times),
+    was_ahead_(delay > duration::zero())
+{}
+
+scheduled_task::~scheduled_task()
+{
+  cancel();
+}
+
+void scheduled_task::start(lazy_wait_op& op)
+{
+  op.set_deadline(*this);
+  wheel_core& c = core();
+  if (!has_begun_) go_here();  // what is announced stays at its shard
+  tick when{};
+  {
+    shard_lock lock = enter();
+    const std::uint64_t announced = std::exchange(announced_, 0);
+    if (announced != 0 && !lock.at.take_announced(announced)) is_over_ = true;
+    if (is_over_) {
+      lock.destroy(op);
+      return;
+    }
+    if (has_begun_) {
+      turn_ = turn_after_run();
+      if (!is_early_ && !was_moved_) was_ahead_ = true;
+      has_begun_ = false;
+    }
+    when = present_tick();
+    if (!file(lock, op, when, announced != 0)) return;
+  }
+  c.wake_at(when);
+}
+
+wait_outcome scheduled_task::expire(time_point now) noexcept
+{
+  has_begun_ = true;
+  was_moved_ = false;
+  is_early_ = turn_ > now;
+  if (!is_early_ && times_ != unlimited_times) --times_;
+  if (times_ == 0)
+    is_over_ = true;
+  else
+    announced_ = announce();
+  return wait_outcome::expired;
+}
+
+bool scheduled_task::cancel() noexcept
+{
+  const shard& local = here();
+  shard_lock lock = enter();
+  if (is_over_) return false;
+  is_over_ = true;
+  if (const std::uint64_t announced = std::exchange(announced_, 0); announced != 0)
+    lock.at.core.count_ended(lock.at.cancel_announced(announced));
+  else
+    lock.cancel(waits_, &lock.at == &local);
+  return true;
+}
+
+bool scheduled_task::move(duration delay) noexcept
+{
+  wheel_core& c = core();
+  const time_point to = c.clock.deadline_after(delay);
+  tick wake = no_tick;
+  {
+    const shard_lock lock = enter();
+    if (is_over_) return false;
+    if (c.cancel_alls() != 0 && is_all_cancelled(lock)) return false;  // a cache miss
+    if (announced_ != 0 && lock.at.is_announced_cancelled(announced_)) return false;
+    const time_point before = std::exchange(turn_, to);
+    was_ahead_ = delay > duration::zero();
+    was_moved_ = true;
+    // A wait that is put off finds that out when its time comes. Its tick may be ahead when its
+    // turn has passed.
+    if (to < before || !was_ahead_) wake = refile_earlier(lock);
+  }
+  c.wake_at(wake);
+  return true;
+}
+
+time_point scheduled_task::next_turn() const noexcept
+{
+  const shard_lock lock = enter();
+  return turn_after_run();
+}
+
+/// The turn; after a run, the first that is still to come, unless it was moved meanwhile.
+time_point scheduled_task::turn_after_run() const noexcept
+{
+  if (!has_begun_ || is_early_ || was_moved_) return turn_;
+  return tick_after(turn_, period_, core().clock.now(), missed_tick::skip, duration{});
+}
+
+}  // namespace asio_wheel::detail

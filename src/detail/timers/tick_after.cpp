@@ -1,0 +1,39 @@
+// L3 timers: which tick follows.
+#include <asio_wheel/detail/timers/tick_after.hpp>
+
+#include "../engine/reject.hpp"
+
+namespace asio_wheel::detail {
+namespace {
+
+time_point later(time_point t, duration period) noexcept
+{
+  const bool fits = t < time_point{} || period < time_point::max() - t;
+  return fits ? t + period : time_point::max();
+}
+
+}  // namespace
+
+time_point tick_after(time_point tick, duration period, time_point now, missed_tick missed,
+                      duration slack) noexcept
+{
+  // Unsigned, because the span between the ends of time is more than a duration holds.
+  const auto nanoseconds = [](auto t) { return static_cast<std::uint64_t>(t.count()); };
+  const std::uint64_t late =
+    nanoseconds(now.time_since_epoch()) - nanoseconds(tick.time_since_epoch());
+
+  if (missed == missed_tick::skip) {
+    const auto since_last = static_cast<duration::rep>(late % nanoseconds(period));
+    return later(now - duration{since_last}, period);
+  }
+  const bool is_missed = late >= nanoseconds(period) || late > nanoseconds(slack);
+  return later(missed == missed_tick::delay && is_missed ? now : tick, period);
+}
+
+void require_positive(const char* what, duration value)
+{
+  if (value <= duration::zero())
+    reject("%s is %lldns; it must be more than 0ns", what, in_ns(value));
+}
+
+}  // namespace asio_wheel::detail
