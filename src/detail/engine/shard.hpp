@@ -120,9 +120,9 @@ public:
   }
   /// Call this before the wait is filed, in the same critical section. Returns false if
   /// cancel_all() has ended it: then it must not be filed.
-  [[nodiscard]] bool take_announced(std::uint64_t number) noexcept
+  [[nodiscard]] bool take_announced(std::uint64_t announced) noexcept
   {
-    if (is_announced_cancelled(number)) {
+    if (is_announced_cancelled(announced)) {
       --left_of_cancelled_;
       return false;
     }
@@ -130,18 +130,18 @@ public:
     return true;
   }
   /// Cancels a wait that will not be filed after all. Returns how many waits that ends.
-  std::size_t cancel_announced(std::uint64_t number) noexcept
+  std::size_t cancel_announced(std::uint64_t announced) noexcept
   {
-    if (is_announced_cancelled(number)) {
+    if (is_announced_cancelled(announced)) {
       --left_of_cancelled_;
       return 0;
     }
     ++cancelled_;
     return 1;
   }
-  [[nodiscard]] bool is_announced_cancelled(std::uint64_t number) const noexcept
+  [[nodiscard]] bool is_announced_cancelled(std::uint64_t announced) const noexcept
   {
-    return number <= all_cancelled_;
+    return announced <= all_cancelled_;
   }
 
   // What becomes of one that has just left that list: it is filed as due, for pop_ended(); ends as
