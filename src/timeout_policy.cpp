@@ -58,14 +58,16 @@ error_code policy_use::replacement(wait_outcome how) noexcept
     return wheel_errc::too_many_pending;
   }
   if (how != wait_outcome::timed_out) return {};
-  if (is_met_) policy_->expired_.fetch_add(1, std::memory_order_relaxed);
+  if (!has_expired_) policy_->expired_.fetch_add(1, std::memory_order_relaxed);
+  has_expired_ = true;
   is_met_ = false;
   return is_cancel_ ? error_code(asio::error::operation_aborted) : policy_->error_;
 }
 
 void policy_use::count_abandoned() noexcept
 {
-  policy_->abandoned_.fetch_add(1, std::memory_order_relaxed);
+  if (has_expired_) policy_->abandoned_.fetch_add(1, std::memory_order_relaxed);
+  is_met_ = false;
 }
 
 void policy_use::end() noexcept

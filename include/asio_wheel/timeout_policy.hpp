@@ -17,8 +17,9 @@
 
 namespace asio_wheel {
 
-/// A reading of a policy's figures, all since it was made. An operation that was destroyed, or
-/// whose deadline the wheel refused, counts as started only.
+/// A reading of a policy's figures, all since it was made. An operation that was destroyed, whose
+/// deadline the wheel refused, or that cancel_all() made abandon_after give up, counts as started
+/// only.
 struct timeout_policy_stats {
   std::uint64_t started = 0;    ///< operations
   std::uint64_t met = 0;        ///< of these, ended before the deadline came

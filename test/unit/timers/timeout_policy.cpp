@@ -188,6 +188,34 @@ BOOST_AUTO_TEST_CASE(counts_those_that_were_abandoned)
   BOOST_TEST(counts(p, 1, 0, 1, 1));
 }
 
+BOOST_AUTO_TEST_CASE(counts_what_is_abandoned_before_its_deadline_as_started_only)
+{
+  operation_in_virtual_time c;
+  timeout_policy p("p", 1s);
+  c.operation.obeys = false;
+  c.operation.async_run(abandon_after(p, c.result.recorder()));
+  BOOST_TEST(c.wheel.cancel_all() == 1U);
+  c.time.advance(1ms);
+  BOOST_TEST(c.result.failed(asio::error::operation_aborted));
+  BOOST_TEST(counts(p, 1, 0, 0));
+  c.operation.complete({}, 4);
+  c.time.advance(1ms);
+  BOOST_TEST(counts(p, 1, 0, 0));
+}
+
+BOOST_AUTO_TEST_CASE(counts_what_is_abandoned_by_a_refused_deadline_as_started_only)
+{
+  operation_on_wheel c(support::with_limit(1));
+  timeout_policy p("p", 1h);
+  c.wheel.async_wait(1ms, [](error_code) {});
+  c.operation.obeys = false;
+  c.operation.async_run(abandon_after(p, c.result.recorder()));
+  c.context.run_for(5ms);
+  BOOST_TEST(c.result.failed(wheel_errc::too_many_pending));
+  BOOST_TEST(counts(p, 1, 0, 0));
+  c.operation.drop();
+}
+
 BOOST_AUTO_TEST_CASE(counts_refused_and_destroyed_operations_as_started_only)
 {
   operation_on_wheel c(support::with_limit(1));

@@ -52,9 +52,10 @@ public:
   /// What to report in place of an abort. Counts a deadline that has come.
   [[nodiscard]] error_code replacement(wait_outcome how) noexcept;
 
+  /// The operation goes on without its handler.
   void count_abandoned() noexcept;
 
-  /// The operation ends: it is met, unless its deadline has come.
+  /// The handler is called: the operation is met, unless its deadline has come.
   void end() noexcept;
 
 private:
@@ -62,8 +63,9 @@ private:
   intrusive_ptr<wheel_core> core_;
   duration allowed_;
   time_point start_;
-  bool is_cancel_;      ///< reports operation_aborted
-  bool is_met_ = true;  ///< as far as it is known
+  bool is_cancel_;            ///< reports operation_aborted
+  bool is_met_ = true;        ///< as far as it is known
+  bool has_expired_ = false;  ///< its deadline has come
 };
 
 /// The limit of an operation that has a policy; see time_limit.
