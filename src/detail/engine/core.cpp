@@ -120,7 +120,7 @@ void wheel_core::erase_resting(shard& sh) noexcept
         erased[n++] = op;
       }
     }
-    for (std::size_t i = 0; i < n; ++i) erased[i]->end(sh, wait_outcome::released);
+    for (std::size_t i = 0; i < n; ++i) erased[i]->ask(sh, wait_request::release());
   } while (n == erased.size());
 }
 
@@ -210,7 +210,7 @@ void wheel_core::close() noexcept
   driver_.close();
 
   // Handlers may own timers and start waits as they go; they find the shards closed.
-  while (wait_op* op = all.pop_front()) op->end(*shards.latest(), wait_outcome::destroyed);
+  while (wait_op* op = all.pop_front()) op->ask(*shards.latest(), wait_request::destroy());
 }
 
 }  // namespace asio_wheel::detail

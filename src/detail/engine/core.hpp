@@ -88,8 +88,8 @@ public:
   /// To be called after filing: makes sure of a wake-up.
   void wake_at(tick when) noexcept;
 
-  /// Decides how a wait ends that was sent at `taken_up`, on the handler's executor. Undecided if
-  /// it was filed again.
+  /// Decides how a wait ends that was sent at `taken_up`, on the handler's executor. Returns none
+  /// if it was filed again.
   [[nodiscard]] wait_outcome begin(wait_op& op, shard& sh, time_point taken_up) noexcept;
 
   /// An executor dropped a wait that was sent: it is unreachable then, and the caller's to destroy.
@@ -169,7 +169,7 @@ private:
   struct next_wait {
     wait_op* op = nullptr;  ///< null: nothing
     shard* at = nullptr;
-    wait_outcome outcome{};
+    wait_request request = wait_request::send();
     bool post = false;       ///< first, another delivery is to be posted
     bool fire = false;       ///< first, post_firing() is to be called
     bool more = false;       ///< afterwards, there may be others

@@ -110,7 +110,7 @@ void wheel_core::deliver_due(time_point now, bool behind_pass)
     if (next.post) post_due();
     if (next.refiled != no_tick) wake_at(std::exchange(next.refiled, no_tick));
     if (next.op)
-      next.op->end(*next.at, next.outcome, now);
+      next.op->ask(*next.at, next.request, now);
     else if (next.fire)
       post_firing();
     if (next.idle) tell_driver(*std::exchange(next.idle, nullptr));
@@ -146,7 +146,7 @@ void wheel_core::take_due(next_wait& next, time_point now) noexcept
       return;
     }
     const std::uint64_t before = next.at->expired();
-    next.op = next.at->pop_due(now, next.outcome, next.refiled);
+    next.op = next.at->pop_due(now, next.request, next.refiled);
     if (next.at->expired() != before) count_ended(1);
     if (!next.at->has_due()) {
       due_.drop_first();
@@ -218,7 +218,7 @@ void wheel_core::call_ended(shard& sh)
     take_ended(next, sh);
     if (next.post) post_ended(sh);
     if (next.op)
-      next.op->end(sh, next.outcome);
+      next.op->ask(sh, next.request);
     else if (next.fire)
       post_firing();
     if (!next.more) return;
@@ -249,7 +249,7 @@ void wheel_core::take_ended(next_wait& next, shard& sh) noexcept
   next.op = nullptr;
   next.post = next.fire = next.more = false;
   if (firing_.is_requested()) return;  // which goes on with the rest
-  next.op = sh.pop_ended(next.outcome);
+  next.op = sh.pop_ended(next.request);
   // Whoever lists a deadline requests that it fires. But what was drained is listed here.
   if (!next.op && sh.has_deadlines() && firing_.request()) {
     next.fire = true;

@@ -36,7 +36,7 @@ void wheel_core::fire_deadlines()
     wait_op* op = take_due_deadline(next, now);
     if (!op) op = take_ended_deadline(next);
     if (!op) return;
-    op->end(*next.at, wait_outcome::undecided, next.taken_up);
+    op->ask(*next.at, wait_request::send(), next.taken_up);
   }
 }
 
@@ -49,7 +49,7 @@ wait_op* wheel_core::take_due_deadline(next_wait& next, time_point now) noexcept
   if (!next.at) return nullptr;
   const std::lock_guard at(*next.at, std::adopt_lock);
   if (!next.at->is_deadline_due()) return nullptr;
-  wait_op* const op = next.at->pop_due(now, next.outcome, next.refiled);
+  wait_op* const op = next.at->pop_due(now, next.request, next.refiled);
   if (!next.at->has_due()) {
     due_.drop_first();
     next.at->note_if_idle();

@@ -31,7 +31,7 @@ void shard_lock::finish(shard& sh, wait_op* destroyed) noexcept
   if (post) c.post_ended(sh);
   if (unneeded != no_tick) c.cancel_wake_up(sh, unneeded);
   // The core may go with it.
-  if (destroyed) destroyed->end(sh, wait_outcome::destroyed);
+  if (destroyed) destroyed->ask(sh, wait_request::destroy());
 }
 
 std::size_t shard_lock::count(std::size_t cancelled) noexcept

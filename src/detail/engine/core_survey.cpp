@@ -49,7 +49,7 @@ struct sighting {
 /// Asks a wait for what is to be known of it. Requires the lock.
 sighting ask(shard& sh, wait_op& op)
 {
-  op.end(sh, wait_outcome::described);
+  op.ask(sh, wait_request::describe());
   return {sh.described(), sh.expiry_of(op)};
 }
 

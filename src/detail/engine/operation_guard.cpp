@@ -11,7 +11,7 @@
 namespace asio_wheel::detail {
 
 operation_guard::operation_guard(wheel_core& c, const moving_deadline* source)
-  : lazy_wait_op(&operation_guard::do_end, {}),
+  : lazy_wait_op(&operation_guard::do_ask, {}),
     core_(&c),
     shard_(c.shards.local()),
     source_(source)
@@ -203,17 +203,18 @@ void operation_guard::close() noexcept
   wheel_core::tell_driver(shard_);
 }
 
-void operation_guard::do_end(wait_op& base, shard& at, wait_outcome outcome, time_point)
+void operation_guard::do_ask(wait_op& base, shard& at, wait_request request, time_point)
 {
   auto& self = static_cast<operation_guard&>(base);
-  if (outcome == wait_outcome::described) {
+  if (request == wait_request::describe()) {
     // The first operation speaks for all.
-    if (wait_op* const op = self.guarded_.front()) return op->end(at, outcome);
+    if (wait_op* const op = self.guarded_.front()) return op->ask(at, request);
     return describe_handler<operation_guard>(at);
   }
   const intrusive_ptr<operation_guard> of_wheel(&self, false);
-  if (outcome == wait_outcome::released) return;
-  self.end_guarded(outcome);
+  if (request == wait_request::release()) return;
+  // One that is destroyed tells nobody: the operations see that the context is gone.
+  self.end_guarded(request.is_call_or_send() ? request.outcome() : wait_outcome::none);
 }
 
 /// Its wait has ended: lets the operations know, in steps. What is guarded from here on belongs to

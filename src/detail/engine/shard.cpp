@@ -37,10 +37,10 @@ tick shard::file(wait_op& op, tick when)
 {
   const tick wake = insert(op, when);
   set_sequence(op);
-  op.state_ = wait_state::filed;
+  set_state(op, wait_state::filed);
 
   if (op.linked_) link_of(op).connect(*this, op);
-  ASIO_WHEEL_PROBE(start, &op, op.end_, when);
+  ASIO_WHEEL_PROBE(start, &op, op.ask_, when);
   return wake;
 }
 
@@ -57,13 +57,13 @@ void shard::set_sequence(wait_op& op) noexcept
 void shard::file_due(wait_op& op) noexcept
 {
   set_sequence(op);
-  op.state_ = wait_state::requeued;
+  set_state(op, wait_state::requeued);
   put_ended(op);
 }
 
 void shard::abort(wait_op& op) noexcept
 {
-  op.state_ = wait_state::cancelled;
+  set_state(op, wait_state::cancelled);
   put_ended(op);
 }
 
@@ -95,7 +95,7 @@ void shard::reject(wait_op& op) noexcept
 
 void shard::refuse(wait_op& op) noexcept
 {
-  op.state_ = wait_state::rejected;
+  set_state(op, wait_state::rejected);
   put_ended(op);
 }
 
@@ -130,7 +130,7 @@ void shard::erase_resting(timer_wait_op& op) noexcept
 {
   unlist_resting(op);
   erase(op);
-  op.state_ = wait_state::none;
+  set_state(op, wait_state::none);
 }
 
 timer_wait_op* shard::pop_resting() noexcept
@@ -207,14 +207,14 @@ bool shard::refile_later(lazy_wait_op& op, time_point now, tick& refiled) noexce
   } catch (...) {
     return false;  // the room it had in the wheel is taken: then it expires after all
   }
-  op.state_ = wait_state::filed;
+  set_state(op, wait_state::filed);
   op.deadline_->set_filed_for(deadline);
   return true;
 }
 
 // begin
 
-wait_op* shard::pop_due(time_point now, wait_outcome& outcome, tick& refiled) noexcept
+wait_op* shard::pop_due(time_point now, wait_request& request, tick& refiled) noexcept
 {
   for (const wheel_entry* e : wheel_.fresh_due()) {
     if (!e) continue;
@@ -235,20 +235,21 @@ wait_op* shard::pop_due(time_point now, wait_outcome& outcome, tick& refiled) no
     if (rests(*op)) stop_resting(static_cast<timer_wait_op&>(*op));
   }
   if (op->foreign_ || op->shared_) {
-    outcome = send(*op);
+    request = send(*op);
     return op;
   }
-  outcome = decide(*op, now, refiled);
-  return outcome != wait_outcome::undecided ? op : nullptr;
+  const wait_outcome outcome = decide(*op, now, refiled);
+  request = outcome;
+  return outcome != wait_outcome::none ? op : nullptr;
 }
 
 /// Lets a wait go to where it is decided how it ends: to its handler's executor, most often.
-wait_outcome shard::send(wait_op& op) noexcept
+wait_request shard::send(wait_op& op) noexcept
 {
   if (op.state_ == wait_state::filed || op.state_ == wait_state::requeued)
-    op.state_ = wait_state::sent;
+    set_state(op, wait_state::sent);
   if (op.shared_) ++static_cast<guarded_wait&>(op).holders_;
-  return wait_outcome::undecided;
+  return wait_request::send();
 }
 
 wait_outcome shard::begin(wait_op& op, time_point taken_up, tick& refiled) noexcept
@@ -267,12 +268,12 @@ wait_outcome shard::decide(wait_op& op, time_point taken_up, tick& refiled) noex
   } else if (is_all_cancelled(op)) {
     outcome = wait_outcome::cancelled;
     --left_of_cancelled_;
-    ASIO_WHEEL_PROBE(cancel, &op, op.end_, 0);
+    ASIO_WHEEL_PROBE(cancel, &op, op.ask_, 0);
   } else {
     if (op.lazy_) {
       auto& lazy = static_cast<lazy_wait_op&>(op);
       const time_point now = clock_.now();
-      if (refile_later(lazy, now, refiled)) return wait_outcome::undecided;
+      if (refile_later(lazy, now, refiled)) return wait_outcome::none;
       outcome = lazy.deadline_->expire(now);
     }
     ++expired_;
@@ -280,13 +281,13 @@ wait_outcome shard::decide(wait_op& op, time_point taken_up, tick& refiled) noex
     if (taken_up != time_point{}) {
       const duration late = taken_up - clock_.time_of(op.due());
       lateness_.add(late);
-      ASIO_WHEEL_PROBE(expire, &op, op.end_, late.count());
+      ASIO_WHEEL_PROBE(expire, &op, op.ask_, late.count());
       if (has_probes && taken_up > clock_.time_of(op.due() + 1))
-        ASIO_WHEEL_PROBE(late, &op, op.end_, late.count());
+        ASIO_WHEEL_PROBE(late, &op, op.ask_, late.count());
     }
   }
   unlink_all(op);
-  op.state_ = wait_state::none;
+  set_state(op, wait_state::none);
   ++begun_;
   return outcome;
 }

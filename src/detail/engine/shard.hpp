@@ -12,6 +12,7 @@
 
 #include <array>
 #include <atomic>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -104,7 +105,7 @@ public:
   /// Puts the deadline of an operation into the list of its guard.
   void guard(wait_op& op, wait_list& guarded) noexcept
   {
-    op.state_ = wait_state::guarded;
+    set_state(op, wait_state::guarded);
     op.sequence_ = sequence_ & wait_op::last_sequence;  // for is_all_cancelled()
     guarded.push_back(op);
   }
@@ -150,7 +151,7 @@ public:
   void file_due(wait_op& op) noexcept;
   void abort(wait_op& op) noexcept;
   void refuse(wait_op& op) noexcept;
-  static void release(wait_op& op) noexcept { op.state_ = wait_state::none; }
+  static void release(wait_op& op) noexcept { set_state(op, wait_state::none); }
 
   /// Returns a sequence that divides what was started or guarded before from what comes later.
   [[nodiscard]] std::uint64_t divide_starts() noexcept { return sequence_++; }
@@ -237,17 +238,17 @@ public:
   /// if it is `foreign`. Null if there is none, or it was a lazy one whose deadline has moved: that
   /// is filed again, and its tick noted if it is earlier than `refiled`. Requires
   /// apply_deferred_cancels().
-  [[nodiscard]] wait_op* pop_due(time_point now, wait_outcome& outcome, tick& refiled) noexcept;
+  [[nodiscard]] wait_op* pop_due(time_point now, wait_request& request, tick& refiled) noexcept;
 
-  /// Decides how a wait ends that left the wheel at `taken_up`, and makes it unreachable. Undecided
-  /// if it is a lazy one that was filed again after all.
+  /// Decides how a wait ends that left the wheel at `taken_up`, and makes it unreachable. Returns
+  /// none if it is a lazy one that was filed again after all.
   [[nodiscard]] wait_outcome begin(wait_op& op, time_point taken_up, tick& refiled) noexcept;
 
   /// Whether there are waits for pop_ended().
   [[nodiscard]] bool has_ended() const noexcept;
 
   /// The next wait that was cancelled, refused or requeued, other than an operation's deadline.
-  [[nodiscard]] wait_op* pop_ended(wait_outcome& outcome) noexcept;
+  [[nodiscard]] wait_op* pop_ended(wait_request& request) noexcept;
 
   /// Whether there are deadlines of operations that were cancelled, refused or requeued.
   [[nodiscard]] bool has_deadlines() const noexcept
@@ -352,10 +353,17 @@ public:
   void apply_deferred_cancels() noexcept;
 
 private:
+  /// The only one who writes a wait's state.
+  static void set_state(wait_op& op, wait_state to) noexcept
+  {
+    assert(may_follow(to, op.state_));
+    op.state_ = to;
+  }
+
   [[nodiscard]] static wait_link& link_of(const wait_op& op) noexcept;
   static void unlink_all(wait_op& op) noexcept;
 
-  [[nodiscard]] static wait_outcome send(wait_op& op) noexcept;
+  [[nodiscard]] static wait_request send(wait_op& op) noexcept;
   [[nodiscard]] wait_outcome decide(wait_op& op, time_point taken_up, tick& refiled) noexcept;
   void set_next(tick next) noexcept;
   void unlist_resting(timer_wait_op& op) noexcept;
@@ -421,7 +429,7 @@ public:
   shard* older = nullptr;    ///< the shard that was made before this one; null if none was
   delivery ended_delivery;   ///< of the waits that have ended
 
-  /// Takes the answer of a wait that was asked for its handler's type (wait_outcome::described);
+  /// Takes the answer of a wait that was asked for its handler's type (wait_request::describe);
   /// null if types have no names in this program.
   void describe(const std::type_info* handler) noexcept { described_ = handler; }
   [[nodiscard]] const std::type_info* described() const noexcept { return described_; }

@@ -107,8 +107,8 @@ void shard::end_as_cancelled(wait_op& op) noexcept
       break;
     default: break;  // on its way, where it will take note
   }
-  op.state_ = wait_state::cancelled;
-  ASIO_WHEEL_PROBE(cancel, &op, op.end_, 1);
+  set_state(op, wait_state::cancelled);
+  ASIO_WHEEL_PROBE(cancel, &op, op.ask_, 1);
 }
 
 std::size_t shard::cancel_all() noexcept

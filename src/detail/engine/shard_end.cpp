@@ -10,7 +10,7 @@ bool shard::has_ended() const noexcept
   return !deferred_.empty() || !ended_.empty() || wheel_.has_drained();
 }
 
-wait_op* shard::pop_ended(wait_outcome& outcome) noexcept
+wait_op* shard::pop_ended(wait_request& request) noexcept
 {
   apply_deferred_cancels();
   wait_op* op = ended_.pop_front();
@@ -21,20 +21,20 @@ wait_op* shard::pop_ended(wait_outcome& outcome) noexcept
     if (!op) return nullptr;
     note_if_idle();
     if (op->shared_) {
-      op->state_ = wait_state::cancelled;
+      set_state(*op, wait_state::cancelled);
       --left_of_cancelled_;
       deadlines_.push_back(*op);
       return nullptr;
     }
   }
   if (op->foreign_) {
-    outcome = send(*op);
+    request = send(*op);
   } else if (op->state_ == wait_state::cancelled) {
     ++begun_;
-    outcome = wait_outcome::cancelled;  // which leaves nothing to be done
+    request = wait_outcome::cancelled;  // which leaves nothing to be done
   } else {
     tick none = no_tick;
-    outcome = decide(*op, {}, none);
+    request = decide(*op, {}, none);
   }
   return op;
 }
@@ -50,20 +50,20 @@ wait_op* shard::pop_deadline() noexcept
 
 void shard::requeue_deadline(wait_op& op) noexcept
 {
-  if (op.state_ == wait_state::sent) op.state_ = wait_state::requeued;
+  if (op.state_ == wait_state::sent) set_state(op, wait_state::requeued);
   deadlines_.push_back(op);
 }
 
 void shard::keep_refused(wait_op& op) noexcept
 {
   // One that was cancelled or refused on its way stays that.
-  if (op.state_ == wait_state::sent) op.state_ = wait_state::requeued;
+  if (op.state_ == wait_state::sent) set_state(op, wait_state::requeued);
   (op.shared_ ? refused_deadlines_ : refused_).push_back(op);
 }
 
 void shard::keep_finished(wait_op& op) noexcept
 {
-  op.state_ = wait_state::finished;
+  set_state(op, wait_state::finished);
   refused_deadlines_.push_back(op);
 }
 
@@ -103,7 +103,7 @@ bool shard::drop(wait_op& op) noexcept
 bool shard::drop_filed(wait_op& op) noexcept
 {
   if (!erase(op)) return end_uncalled(op, deadlines_met_);
-  op.state_ = wait_state::none;
+  set_state(op, wait_state::none);
   ++deadlines_met_;
   return true;
 }
@@ -114,7 +114,7 @@ bool shard::drop_deadline(wait_op& op) noexcept
     case wait_state::filed: return drop_filed(op);
     case wait_state::guarded:  // which nobody has counted
       wait_list::erase(op);
-      op.state_ = wait_state::none;
+      set_state(op, wait_state::none);
       return false;
     case wait_state::requeued:
     case wait_state::cancelled:
@@ -133,7 +133,7 @@ bool shard::drop_deadline(wait_op& op) noexcept
 bool shard::end_uncalled(wait_op& op, std::uint64_t& ended) noexcept
 {
   const wait_state s = op.state_;
-  op.state_ = wait_state::none;
+  set_state(op, wait_state::none);
   if (s == wait_state::none || s == wait_state::cancelled || s == wait_state::rejected)
     return false;
   if (is_all_cancelled(op)) {

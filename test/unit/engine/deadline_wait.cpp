@@ -48,7 +48,7 @@ public:
 
 private:
   operation(const deadline_filing& filing, deadline_report report)
-    : deadline_wait([](wait_op& op, shard&, wait_outcome,
+    : deadline_wait([](wait_op& op, shard&, wait_request,
                        time_point) { ++static_cast<operation&>(op).taken_up; },
                     filing, asio::cancellation_type::terminal, report),
       when_(filing.when)

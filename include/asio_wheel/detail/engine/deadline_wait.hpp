@@ -99,14 +99,14 @@ protected:
                                   ///< then the next operation has often started
   };
 
-  deadline_wait(end_fn f, const deadline_filing& where, asio::cancellation_type_t type,
+  deadline_wait(ask_fn f, const deadline_filing& where, asio::cancellation_type_t type,
                 deadline_report report) noexcept
     : guarded_wait(f),
       type_(type),
       shard_(&where.at),
       report_(report)
   {}
-  deadline_wait(end_fn f, const guard_filing& where, asio::cancellation_type_t type,
+  deadline_wait(ask_fn f, const guard_filing& where, asio::cancellation_type_t type,
                 deadline_report report) noexcept
     : guarded_wait(f, where.by.guard.get(), where.by.until),
       type_(type),

@@ -59,7 +59,7 @@ ASIO_WHEEL_EXPORT void drop_wait(wait_op& op, shard& sh) noexcept;
 /// How many operations go on without their handlers.
 [[nodiscard]] ASIO_WHEEL_EXPORT std::atomic<std::size_t>& abandoned_on(wheel_core& c) noexcept;
 
-/// The answer of a wait that was asked for its handler's type (wait_outcome::described); null if
+/// The answer of a wait that was asked for its handler's type (wait_request::describe); null if
 /// types have no names in this program.
 ASIO_WHEEL_EXPORT void describe_wait(shard& sh, const std::type_info* handler) noexcept;
 

@@ -135,7 +135,7 @@ private:
   [[nodiscard]] wait_outcome expire(time_point now) noexcept override;
   void set_filed_for(time_point) noexcept override;
 
-  static void do_end(wait_op& base, shard&, wait_outcome outcome, time_point taken_up);
+  static void do_ask(wait_op& base, shard&, wait_request request, time_point taken_up);
 
   [[nodiscard]] tick look_ahead() noexcept;
   [[nodiscard]] tick file(shard_lock& lock) noexcept;

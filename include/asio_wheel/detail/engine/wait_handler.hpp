@@ -80,7 +80,7 @@ inline constexpr bool may_use_candidate = [] {
   return too_many_pending();
 }
 
-/// Tells a wait's shard the type of its handler (wait_outcome::described).
+/// Tells a wait's shard the type of its handler (wait_request::describe).
 template <class Handler>
 void describe_handler(shard& at) noexcept
 {
@@ -107,7 +107,7 @@ class wait_handler final : public std::conditional_t<has_slot<Handler>, linked<O
 public:
   /// For launch().
   wait_handler(Handler& handler, const Executor& ex)
-    : base(&wait_handler::do_end, {.foreign = is_foreign, .large = sizeof(wait_handler) > op_line}),
+    : base(&wait_handler::do_ask, {.foreign = is_foreign, .large = sizeof(wait_handler) > op_line}),
       handler_(std::move(handler)),
       work_(ex)
   {}
@@ -163,7 +163,7 @@ private:
     {
       wait_handler& op = *std::exchange(op_, nullptr);
       const wait_outcome outcome = begin_wait(op, *at_, taken_up_);
-      if (outcome != wait_outcome::undecided) op.end(*at_, outcome);
+      if (outcome != wait_outcome::none) op.ask(*at_, outcome);
     }
 
   private:
@@ -175,23 +175,21 @@ private:
     [[no_unique_address]] allocator_type allocator_;
   };
 
-  static void do_end(wait_op& base, [[maybe_unused]] shard& at, wait_outcome outcome,
+  static void do_ask(wait_op& base, [[maybe_unused]] shard& at, wait_request request,
                      [[maybe_unused]] time_point taken_up)
   {
     auto& self = static_cast<wait_handler&>(base);
     if constexpr (is_foreign) {
-      if (outcome == wait_outcome::undecided) {
-        return self.send(at, taken_up);
-      }
+      if (request == wait_request::send()) return self.send(at, taken_up);
     }
-    if (outcome >= wait_outcome::destroyed) [[unlikely]] {
-      if (outcome == wait_outcome::described) return describe_handler<Handler>(at);
+    if (!request.is_call_or_send()) [[unlikely]] {
+      if (request == wait_request::describe()) return describe_handler<Handler>(at);
       return self.destroy();
     }
     if constexpr (requires(Handler & h, Op & op) { h.take_result(op); })
       self.handler_.take_result(self);  // more than an error
     [[maybe_unused]] const executor_work<Executor> w(std::move(self.work_));
-    take_handler(&self, self.handler_)(to_error(outcome));
+    take_handler(&self, self.handler_)(to_error(request.outcome()));
   }
 
   /// Sends the wait to the handler's executor. If that refuses it, the next pass tries again.

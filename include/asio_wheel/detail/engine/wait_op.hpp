@@ -11,71 +11,153 @@
 namespace asio_wheel::detail {
 
 // One life for every wait: of a timer, of the wheel itself, of a watchdog, of an operation's
-// deadline.
+// deadline. Its state (wait_state) changes in shard::set_state() only, by a thread that holds the
+// lock of the wait's shard: the one shard that the wait belongs to from start to end.
 //
-//      file           expire          begin
-//     ------> filed ---------> due ---------> begun: the handler is called with success
-//               |               |
-//               +---- cancel ---+---> cancelled ---> the handler is called with operation_aborted
+// A handler is never called, moved or destroyed under a lock. So a wait is first made unreachable
+// (no list, no cancellation slot, no cell of the wheel points to it), and then called or destroyed
+// by the thread that made it so. That is the state `none`.
 //
-//     destroy: from any of these, the handler is destroyed uncalled
+// Where a wait is
 //
-//   file     puts the wait on the wheel of its shard (core.hpp). A refused one is never filed: it
-//   is
-//            `rejected`, and its handler is told so.
-//   expire   the wheel has come to the wait's tick. Nothing is decided by that. The wait stays
-//            where others can reach it: in the wheel's queue of due entries, and, if its handler
-//            has an executor of its own, on the way there. What that executor refuses stays due,
-//            and is sent again by the next pass.
-//   cancel   wins until the handler begins, wherever the wait is: it leaves the wheel for the list
-//            of the ended, or, on its way to an executor, takes note of what to say there.
-//   begin    decides how the wait ends, on the handler's executor, right before the call.
-//   destroy  the context goes away, or an executor drops the wait on its way.
+//   state      in the wheel       in a list of its shard      elsewhere
+//   none       -                  -                           not started, or unreachable
+//   filed      slot, due queue,   resting_, if it rests       in its timer's list
+//              or drained
+//   sent       -                  -                           on its way through its handler's
+//                                                             executor, which may drop it
+//   requeued   -                  ended_, or refused_
+//   cancelled  -                  ended_, unless it was sent  if it was sent, still on its way
+//   rejected   -                  ended_
+//   guarded    -                  -                           in the list of its guard
+//   finished   -                  refused_deadlines_          stands for its operation's result
 //
-// A deadline of an operation may be in two states more. It is `guarded` before it is due, if a
-// guard has filed one wait for all of its operations. It is `finished` when its operation has ended
-// and the handler's executor has refused the result: then the deadline is over, and stands for the
-// result in a list of its shard until the next pass sends that again.
+// What belongs to an operation's deadline is in deadlines_, firing_ and refused_deadlines_, instead
+// of ended_ and refused_. While such a wait is sent, its operation's state has a holder.
 //
-// Who decides: every transition is made by a thread that holds the lock of the wait's shard, which
-// is the one shard that it belongs to from start to end. The lock is never held while a handler is
-// called, moved or destroyed, so a wait is first made unreachable (no list, no cancellation slot,
-// no cell points to it) and then called or destroyed by the thread that made it so.
+// What happens, and who decides
 //
-// Two ways to be cancelled take no look at the wait itself. A timer's cancel is put off
-// (shard.hpp), and carried out before anybody looks at a wait of that shard. cancel_all() is a
-// sequence: every wait that was started before it is cancelled, and finds out when it is taken up.
+//   from       to         what
+//   none       filed      file: the thread that starts the wait
+//              rejected   the same, if there are too many, or no memory for a deadline
+//              guarded    the same, if a guard's own wait stands for it
+//              finished   the executor of the handler has refused an operation's result
+//   filed      none       begin: a delivery, for a handler on the wheel's executor
+//              sent       a delivery, for a handler with an executor of its own, or a deadline
+//              filed      refile: the deadline of a lazy wait has moved
+//              cancelled  cancel
+//   sent       none       begin: the handler's executor, right before the call
+//              filed      refile, found out there
+//              requeued   that executor has refused the wait; a deadline goes behind what is queued
+//              cancelled  cancel: what to say is known, when the wait arrives
+//   requeued   sent       the next delivery
+//              cancelled  cancel
+//   cancelled  none       begin
+//   rejected   none       begin
+//   guarded    requeued, cancelled, rejected
+//                         the guard's own wait has ended so
+//   finished   none       the result is sent again
+//   any        none       destroy: the context goes, an executor drops the wait, its operation ends
 //
-// A lazy wait, whose deadline moves (lazy_state.hpp), is filed again instead of expiring, and once
-// more instead of beginning, if its deadline is no longer the one that it was filed under.
+// That a wait is due is no state: nothing is decided by it. The wait stays in the wheel, in the
+// queue of what is due, where a cancel finds it. A cancel wins until the handler begins.
+//
+// Two ways to be cancelled do not look at the wait, and its state follows later. A timer's cancel
+// is deferred (shard.hpp) until somebody looks at a wait of that shard. cancel_all() notes a
+// number: every wait with a smaller one is cancelled, and finds out when it is taken from the
+// wheel.
+//
+// The order of locks: a thread takes them from the top down, and may leave some out.
+//
+//   wheel_core::survey_mutex_      one survey at a time
+//   wheel_core::advance_mutex_     clock and wheels move in step
+//   pressure::mutex_               whose timeouts the pressure shortens
+//   wheel_core::due_mutex_         which shard is due next; not with the one below
+//   driver::timer_mutex_           the timer, and what it is set for
+//   shard_table::making_           a new shard
+//   shard                          one at a time; all of them only as virtual time ends
+//
+// Under a shard's lock only the allocator and Asio's own locks are taken.
 
 class shard;
 class operation_guard;
 class wait_op;
 
-/// How a wait ends.
+/// How a wait ends, which is what its handler is told.
 enum class wait_outcome : std::uint8_t {
-  undecided,  ///< not yet: the handler's own executor will say, in wheel_core::begin()
-  expired,    ///< the handler is called with success
-  timed_out,  ///< the handler is called with timed_out; of lazy waits only
-  cancelled,  ///< the handler is called with operation_aborted
-  rejected,   ///< the handler is called with too_many_pending
-  destroyed,  ///< the handler is destroyed uncalled
-  described,  ///< it does not end at all: its shard is told the type of its handler
-  released,   ///< it rested, and has been erased: gives up what counts for it
+  none,       ///< it has not ended: it is on its way, or was filed again
+  expired,    ///< success
+  timed_out,  ///< timed_out; of lazy waits only
+  cancelled,  ///< operation_aborted
+  rejected,   ///< too_many_pending
 };
 
-/// Where a wait is. As wide as the word that it is part of.
-enum class wait_state : std::uint64_t {
-  none,       ///< nowhere: not started yet, or begun
-  filed,      ///< in the wheel, due or not
-  sent,       ///< on its way to the handler's own executor
-  requeued,   ///< due, and in a list of its shard: of what is to be sent, or to be sent again
-  cancelled,  ///< in the list of the ended, or on that way
-  rejected,   ///< the same
-  guarded,    ///< of an operation's deadline: in the list of its guard (operation_guard.hpp)
-  finished,   ///< of an operation that has ended: in a list, for its result to be sent again
+/// What a wait is asked to do.
+class wait_request {
+public:
+  /// Call the handler and tell it the outcome, with the memory freed first.
+  constexpr wait_request(wait_outcome outcome) noexcept : value_(std::uint8_t(outcome)) {}
+
+  /// Go through the executor of the handler, to be asked again there.
+  [[nodiscard]] static constexpr wait_request send() noexcept { return wait_outcome::none; }
+  /// Destroy the handler uncalled, and free the memory.
+  [[nodiscard]] static constexpr wait_request destroy() noexcept
+  {
+    return wait_request(first_rare);
+  }
+  /// Tell shard::describe() the type of the handler, and stay as it is. Requires the lock.
+  [[nodiscard]] static constexpr wait_request describe() noexcept
+  {
+    return wait_request(first_rare + 1);
+  }
+  /// Give up what counts for a wait that rested and has been erased.
+  [[nodiscard]] static constexpr wait_request release() noexcept
+  {
+    return wait_request(first_rare + 2);
+  }
+
+  /// Returns true if it is none of the last three.
+  [[nodiscard]] constexpr bool is_call_or_send() const noexcept { return value_ < first_rare; }
+
+  /// What to tell the handler. Requires a call.
+  [[nodiscard]] constexpr wait_outcome outcome() const noexcept { return wait_outcome(value_); }
+
+  friend constexpr bool operator==(wait_request, wait_request) = default;
+
+private:
+  static constexpr int first_rare = int(wait_outcome::rejected) + 1;
+
+  explicit constexpr wait_request(int value) noexcept : value_(std::uint8_t(value)) {}
+
+  std::uint8_t value_;  ///< of a call, the outcome
 };
+
+/// See the tables above. As wide as the word that it is part of.
+enum class wait_state : std::uint64_t {
+  none,
+  filed,
+  sent,
+  requeued,
+  cancelled,
+  rejected,
+  guarded,
+  finished,
+};
+
+/// Returns true if a wait may go from one state to the other: the second table above.
+[[nodiscard]] constexpr bool may_follow(wait_state to, wait_state from) noexcept
+{
+  using enum wait_state;
+  if (to == none) return true;
+  switch (from) {
+    case none: return to == filed || to == rejected || to == guarded || to == finished;
+    case filed: return to == sent || to == filed || to == cancelled;
+    case sent: return to == filed || to == requeued || to == cancelled;
+    case requeued: return to == sent || to == cancelled;
+    case guarded: return to == requeued || to == cancelled || to == rejected;
+    default: return false;
+  }
+}
 
 /// What a wait leaves in its handler's cancellation slot: the way back to the wait, for as long as
 /// it can be cancelled.
@@ -117,13 +199,10 @@ private:
 /// Base of all waits: thirty-two bytes, with the handler behind them in the same memory.
 class wait_op : public wheel_entry {
 public:
-  /// Ends the wait: frees the memory and then, unless the outcome is `destroyed`, calls the
-  /// handler. If the outcome is `undecided`, sends the wait to the handler's executor instead.
-  /// `taken_up` is when the wait left the wheel, for the statistics. If it is `described`, calls
-  /// shard::describe() and leaves the wait as it is; that requires the lock.
-  void end(shard& sh, wait_outcome outcome, time_point taken_up = {})
+  /// Carries out a request. `taken_up` is when the wait left the wheel, for the statistics.
+  void ask(shard& sh, wait_request request, time_point taken_up = {})
   {
-    end_(*this, sh, outcome, taken_up);
+    ask_(*this, sh, request, taken_up);
   }
 
   [[nodiscard]] static list_link& link_of(wait_op& op) noexcept { return op.link_; }
@@ -133,7 +212,7 @@ public:
   }
 
 protected:
-  using end_fn = void (*)(wait_op&, shard&, wait_outcome, time_point taken_up);
+  using ask_fn = void (*)(wait_op&, shard&, wait_request, time_point taken_up);
 
   /// What a class derived from this one has.
   struct parts {
@@ -144,8 +223,8 @@ protected:
     bool large = false;    ///< its handler goes on in a second cache line
   };
 
-  wait_op(end_fn f, parts has) noexcept
-    : end_(f),
+  wait_op(ask_fn f, parts has) noexcept
+    : ask_(f),
       of_timer_(has.timer),
       lazy_(has.lazy),
       foreign_(has.foreign),
@@ -159,7 +238,7 @@ private:
   friend class wheel_core;
   friend class deadline_wait;
 
-  end_fn end_;
+  ask_fn ask_;
 
   // One word, to the sequence. The state is lowest, where a look at it takes no shift.
   wait_state state_ : 3 = wait_state::none;
@@ -200,7 +279,7 @@ public:
   }
 
 protected:
-  timer_wait_op(end_fn f, parts has) noexcept
+  timer_wait_op(ask_fn f, parts has) noexcept
     : wait_op(f, {.timer = true, .lazy = has.lazy, .foreign = has.foreign, .large = has.large}),
       list_link{}
   {}
@@ -245,7 +324,7 @@ public:
   void set_deadline(moving_deadline& d) noexcept { deadline_ = &d; }
 
 protected:
-  lazy_wait_op(end_fn f, parts has) noexcept
+  lazy_wait_op(ask_fn f, parts has) noexcept
     : timer_wait_op(f, {.lazy = true, .foreign = has.foreign, .large = has.large})
   {}
 
@@ -267,7 +346,7 @@ public:
   }
 
 protected:
-  linked(typename Op::end_fn f, typename Op::parts has) noexcept : Op(f, has) {}
+  linked(typename Op::ask_fn f, typename Op::parts has) noexcept : Op(f, has) {}
 
 private:
   friend class shard;
@@ -278,7 +357,7 @@ private:
 /// The deadline of an operation as a guard sees it.
 class guarded_wait : public linked<wait_op> {
 protected:
-  explicit guarded_wait(end_fn f, operation_guard* g = nullptr, time_point until = {}) noexcept
+  explicit guarded_wait(ask_fn f, operation_guard* g = nullptr, time_point until = {}) noexcept
     : linked(f, {.shared = true}),
       guard_(g),
       until_(until)

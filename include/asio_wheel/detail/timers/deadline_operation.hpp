@@ -50,7 +50,7 @@ public:
   template <class H>
   deadline_operation(H&& handler, const Fallback& fallback, const Where& where,
                      asio::cancellation_type_t type, deadline_report report)
-    : deadline_wait(&deadline_operation::do_end, where, type, report),
+    : deadline_wait(&deadline_operation::do_ask, where, type, report),
       handler_(std::forward<H>(handler)),
       fallback_(fallback)
   {}
@@ -283,12 +283,12 @@ private:
   // The deadline's side.
 
   /// The deadline has come, or was cancelled or refused; or the result of its operation was.
-  static void do_end(wait_op& base, shard& at, wait_outcome outcome,
+  static void do_ask(wait_op& base, shard& at, wait_request request,
                      [[maybe_unused]] time_point taken_up)
   {
-    if (outcome == wait_outcome::described) return describe_handler<Handler>(at);
+    if (request == wait_request::describe()) return describe_handler<Handler>(at);
     auto& self = static_cast<deadline_operation&>(base);
-    if (outcome == wait_outcome::destroyed) return self.discard();  // the result
+    if (request == wait_request::destroy()) return self.discard();  // the result
     if constexpr (!runs_anywhere) {
       const bool is_elsewhere = self.gate_ || !is_native(self.executor(), self.native());
       if (is_elsewhere && self.look() != firing::off) return self.send(taken_up);
