@@ -145,16 +145,17 @@ void wheel_core::take_due(next_wait& next, time_point now) noexcept
       next.fire = firing_.request();
       return;
     }
-    const std::uint64_t before = next.at->expired();
     next.op = next.at->pop_due(now, next.request, next.refiled);
-    if (next.at->expired() != before) count_ended(1);
     if (!next.at->has_due()) {
       due_.drop_first();
       next.at->note_if_idle();
       if (next.at->has_unneeded()) next.idle = next.at;
     }
   } while (!next.op && ++steps < shard::step);
-  if (next.op) ++burst_;
+  if (next.op) {
+    ++burst_;
+    if (was_pending(next.request.outcome())) count_ended(1);
+  }
   next.more = !due_.empty();
   if (next.more)
     next.post = due_delivery_.request();
@@ -176,10 +177,9 @@ wait_outcome wheel_core::begin(wait_op& op, shard& sh, time_point taken_up) noex
   wait_outcome outcome{};
   {
     const std::lock_guard lock(sh);
-    const std::uint64_t before = sh.expired();
     outcome = sh.begin(op, taken_up, refiled);
-    if (sh.expired() != before) count_ended(1);
   }
+  if (was_pending(outcome)) count_ended(1);
   if (refiled != no_tick) wake_at(refiled);
   return outcome;
 }

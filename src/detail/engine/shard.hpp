@@ -274,9 +274,6 @@ public:
   /// Handlers that have begun: of waits, and of operations that have a deadline.
   [[nodiscard]] std::uint64_t begun() const noexcept { return begun_ + deadlines_met_; }
 
-  /// Waits that were pending until they began.
-  [[nodiscard]] std::uint64_t expired() const noexcept { return expired_; }
-
   /// The handler begins of an operation that is not counted as `met`.
   void count_begun() noexcept { ++begun_; }
 

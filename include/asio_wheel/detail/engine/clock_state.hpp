@@ -134,7 +134,7 @@ private:
   /// Too early, it could not be filed again for want of memory.
   [[nodiscard]] wait_outcome expire(time_point) noexcept override
   {
-    return is_early_ ? wait_outcome::rejected : wait_outcome::expired;
+    return is_early_ ? wait_outcome::exhausted : wait_outcome::expired;
   }
 
   expiry_type expiry_{};

@@ -88,9 +88,16 @@ enum class wait_outcome : std::uint8_t {
   none,       ///< it has not ended: it is on its way, or was filed again
   expired,    ///< success
   timed_out,  ///< timed_out; of lazy waits only
+  exhausted,  ///< too_many_pending: there is no memory to file it again; of lazy waits only
   cancelled,  ///< operation_aborted
   rejected,   ///< too_many_pending
 };
+
+/// Returns true if a wait that ends so was pending until it began.
+[[nodiscard]] constexpr bool was_pending(wait_outcome outcome) noexcept
+{
+  return outcome >= wait_outcome::expired && outcome <= wait_outcome::exhausted;
+}
 
 /// What a wait is asked to do.
 class wait_request {
@@ -119,7 +126,7 @@ public:
   /// Returns true if it is none of the last three.
   [[nodiscard]] constexpr bool is_call_or_send() const noexcept { return value_ < first_rare; }
 
-  /// What to tell the handler. Requires a call.
+  /// What to tell the handler; none if there is nothing to tell it yet.
   [[nodiscard]] constexpr wait_outcome outcome() const noexcept { return wait_outcome(value_); }
 
   friend constexpr bool operator==(wait_request, wait_request) = default;
