@@ -18,7 +18,7 @@ sys.dont_write_bytecode = True  # leave no __pycache__ among the sources
 import report  # noqa: E402
 
 WIDTH, HEIGHT = 800, 450
-LEFT, RIGHT, TOP, BOTTOM = 70, 192, 62, 90
+LEFT, RIGHT, TOP, BOTTOM = 84, 192, 62, 90
 
 # contender: label, colour on light, colour on dark, dashes
 SERIES = {
@@ -44,6 +44,7 @@ class Chart:
     file: str
     title: str
     subtitle: str
+    y: str  # what the vertical axis shows, with its unit
     workload: str
     metric: str
     contenders: tuple
@@ -54,12 +55,13 @@ class Chart:
 
 RIVALS = ("wheel", "steady", "libuv", "libevent", "libev")
 CHARTS = [
-    Chart("churn", "Cancel a random wait and start it again", "CPU ns per step; delays 1 to 60 s; lower is better",
+    Chart("churn", "Cancel a random wait and start it again", "delays 1 to 60 s; lower is better", "processor time per step, ns",
           "churn", "cpu_ns", RIVALS + ("wheel_coroutine", "steady_coroutine")),
-    Chart("expire_cpu", "n waits expire within one second", "CPU ns per wait; lower is better", "expire", "cpu_ns", RIVALS),
+    Chart("expire_cpu", "n waits expire within one second", "lower is better", "processor time per wait, ns",
+          "expire", "cpu_ns", RIVALS),
     Chart("expire_lateness", "n waits expire within one second: how late",
-          "ms after the deadline, 99th percentile; lower is better", "expire", "late_p99_us", RIVALS, unit=1000),
-    Chart("deadline", "A deadline on an operation that completes by one post", "CPU ns per operation; lower is better",
+          "lower is better", "after the deadline, 99th percentile, ms", "expire", "late_p99_us", RIVALS, unit=1000),
+    Chart("deadline", "A deadline on an operation that completes by one post", "lower is better", "processor time per operation, ns",
           "post", "cpu_ns", ("none", "cancel_after", "cancel_after_coarse", "steady_timer", "cancel_after_awaited",
                              "awaitable_or"), "deadlines", "operations under way"),
 ]
@@ -135,7 +137,8 @@ def grid(chart, x, y):
         if main:
             parts.append(f'<line x1="{x(value):.1f}" x2="{x(value):.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}" class="grid" stroke-width="0.5"/>')
             parts.append(text(x(value), HEIGHT - BOTTOM + 18, f"{value:,.0f}", "mark", "middle"))
-    parts.append(text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - BOTTOM + 36, f"n, {chart.n}", "soft", "middle"))
+    parts.append(text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - BOTTOM + 36, f"n, {chart.n}; both axes are logarithmic", "soft", "middle"))
+    parts.append(f'<g transform="translate(18 {(TOP + HEIGHT - BOTTOM) / 2:.1f}) rotate(-90)">{text(0, 0, chart.y, "soft", "middle")}</g>')
     return parts
 
 
