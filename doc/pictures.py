@@ -188,9 +188,44 @@ def cancel_race():
     return p
 
 
+def one_session():
+    """As examples/line_server has it."""
+    p = Picture(940, 470, "One session")
+    p.text(470, 28, "One session: what times out, and what that ends", "strong")
+    p.rect(20, 46, 900, 404, "box", 10)
+    p.text(36, 68, "strand: all handlers and coroutines of the session", "soft", "start")
+    rows = (
+        (86, ["wheel_watchdog", "60 s without a request"], ["reader", "async_read_until(..., idle.guard())"], "guard: timed_out"),
+        (160, ["client", "closes, or the server drains"], None, "eof"),
+        (234, ["heartbeat", "3 pings unanswered, 10 s each"], ["keep_alive", "co_await beat.async_next()"], "peer_lost"),
+        (308, ["tcp_stream", "write_stall: takes nothing for 5 s"], ["writer", "async_write(stream, ...)"], "timed_out"),
+        (382, ["timeout_after(request)", "an answer takes 1 s"], ["answer", "co_spawn(..., timeout_after)"], "timed_out"),
+    )
+    for y, what, whom, how in rows:
+        p.box(40, y, 230, 50, what, "full" if y in (86, 234, 308, 382) else "box")
+        if whom:
+            p.box(390, y, 230, 50, whom)
+            p.arrow([(270, y + 25), (388, y + 25)])
+            p.text(329, y + 17, how, "small")
+    p.arrow([(270, 185), (505, 185), (505, 138)])
+    p.text(329, 177, "eof", "small")
+    p.box(730, 196, 170, 90, ["the session", "is over: the writer sends", "what it can, and closes", "the stream; that ends",
+                              "whoever is left"], "aside")
+    p.arrow([(620, 111), (815, 111), (815, 194)])
+    p.arrow([(620, 259), (728, 259)])
+    p.arrow([(620, 333), (815, 333), (815, 288)])
+    p.text(717, 103, "ends", "small")
+    p.text(674, 251, "ends", "small")
+    p.text(717, 325, "ends", "small")
+    p.box(730, 382, 175, 50, ["the request", "“too slow”; all else goes on"], "aside")
+    p.arrow([(620, 407), (728, 407)])
+    p.text(674, 399, "ends only", "small")
+    return p
+
+
 def main():
     stale = []
-    for draw in (wheel, cascade, life_of_a_wait, cancel_race):
+    for draw in (wheel, cascade, life_of_a_wait, cancel_race, one_session):
         file, svg = HERE / f"{draw.__name__}.svg", draw().svg()
         if "--check" not in sys.argv:
             file.write_text(svg, encoding="utf-8")

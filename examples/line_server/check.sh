@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# line_server on two threads, with clients that are quick, idle, dead, deaf and busy to the end. Called
+# with the folder that holds the program.
+set -euo pipefail
+programs=$1
+# shellcheck source-path=SCRIPTDIR source=../peers.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../peers.sh"
+needs python3
+
+start server "$programs/line_server" --port 0 --threads 2 --idle-timeout 2500 --heartbeat 400 \
+  --write-stall 1000 --request-timeout 600 --grace 1500
+server=$started
+port=$(port_of server "$server")
+
+say "what ends a session, and what does not"
+python3 "$(dirname "${BASH_SOURCE[0]}")/clients.py" "$port" "$server" || fail "see above"
+
+status=0
+wait "$server" || status=$?
+((status == 0)) || fail "the server's exit status is $status"
+cat "$work/server.log"
+grep -q ' 1 too slow; 1 idle, 1 lost, 1 stalled, 1 cut$' "$work/server.log" || fail "it counts otherwise"
+grep -q '^pending  *0$' "$work/server.log" || fail "something was left pending"

@@ -1,0 +1,176 @@
+// A session: lines that a client sends, and their answers. Everything of it is on one strand.
+//
+//   reader     reads a line and answers it; ends with the watchdog, with the client, or by drain()
+//   writer     sends what is queued; ends when a write stalls, or the session is over
+//   heartbeat  pings a client that is quiet, and notices one that is gone
+//
+// Whichever ends first ends the others: the session is over, the writer still sends what is queued,
+// and closes the stream.
+#pragma once
+
+#include "settings.hpp"
+
+#include <asio_wheel.hpp>
+#include <asio_wheel/timed_stream.hpp>
+#include <boost/asio.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace lines {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+using boost::system::system_error;
+
+inline constexpr auto no_throw = asio::as_tuple(asio::use_awaitable);
+
+class session {
+public:
+  /// @param socket  whose executor is a strand: that of the session.
+  session(tcp::socket socket, const settings& s, counters& c, asio_wheel::timeout_policy& request)
+    : stream_(std::move(socket)),
+      idle_(strand(), milliseconds(s.idle_ms)),
+      beat_(strand(), {.interval = milliseconds(s.heartbeat_ms), .max_missed = 3}),
+      wake_writer_(strand(), asio_wheel::wheel_timer::time_point::max()),
+      request_(request),
+      counters_(c)
+  {
+    stream_.set_limits({.write_stall = milliseconds(s.stall_ms)});
+  }
+
+  [[nodiscard]] asio::any_io_executor strand() { return stream_.get_executor(); }
+
+  /// Returns when the session is over and has closed its stream. To be spawned on the strand.
+  asio::awaitable<void> run()
+  {
+    using namespace asio::experimental::awaitable_operators;
+    co_await (read() && write() && keep_alive());
+  }
+
+  /// Reads nothing that has not come yet: the session ends when it has answered the rest. On the
+  /// strand.
+  void drain()
+  {
+    error_code ignored;
+    stream_.socket().shutdown(tcp::socket::shutdown_receive, ignored);
+  }
+
+  /// Ends the session at once. On the strand.
+  void cut()
+  {
+    queue_.clear();
+    finish();
+    stream_.close();
+  }
+
+private:
+  asio::awaitable<void> read()
+  {
+    std::string bytes;
+    for (;;) {
+      const auto [error, n] = co_await asio::async_read_until(
+        stream_, asio::dynamic_buffer(bytes, longest_line), '\n', idle_.guard(no_throw));
+      if (error == asio::error::timed_out) ++counters_.idle;
+      if (error || is_over_) break;
+      const std::string line = bytes.substr(0, n - 1);
+      bytes.erase(0, n);
+      beat_.received();
+      if (line == "pong") continue;  // it is alive, but that is not busy
+      idle_.touch();
+      send(co_await answer_in_time(line));
+    }
+    finish();
+  }
+
+  asio::awaitable<void> write()
+  {
+    while (!is_over_ || !queue_.empty()) {
+      if (queue_.empty()) {
+        co_await wake_writer_.async_wait(no_throw);
+        continue;
+      }
+      const std::string batch = std::exchange(queue_, {});
+      const auto [error, n] = co_await asio::async_write(stream_, asio::buffer(batch), no_throw);
+      if (error == asio::error::timed_out) ++counters_.stalled;
+      if (error) break;
+      beat_.sent();
+    }
+    finish();
+    stream_.close();  // ends the reader, too
+  }
+
+  asio::awaitable<void> keep_alive()
+  {
+    while (!is_over_) {
+      const auto [error, event] = co_await beat_.async_next(no_throw);
+      if (error) co_return;
+      if (event == asio_wheel::heartbeat_event::peer_lost) {
+        ++counters_.lost;
+        cut();
+      } else {
+        send("ping\n");
+      }
+    }
+  }
+
+  /// The deadline is on the whole of the work. It ends the request, and not the session.
+  asio::awaitable<std::string> answer_in_time(const std::string& line)
+  {
+    try {
+      std::string text =
+        co_await asio::co_spawn(strand(), answer(line), asio_wheel::timeout_after(request_));
+      ++counters_.answered;
+      co_return text;
+    } catch (const system_error& e) {
+      if (e.code() != asio::error::timed_out) throw;
+    }
+    co_return "too slow\n";
+  }
+
+  /// `sleep <ms>` stands for work that takes its time.
+  static asio::awaitable<std::string> answer(std::string line)
+  {
+    constexpr std::string_view sleep = "sleep ";
+    if (line.starts_with(sleep)) {
+      const int ms = std::atoi(line.c_str() + sleep.size());
+      asio_wheel::wheel_timer work(co_await asio::this_coro::executor, milliseconds(ms));
+      co_await work.async_wait(asio::use_awaitable);
+    }
+    co_return line + '\n';
+  }
+
+  void send(std::string_view text)
+  {
+    if (is_over_) return;
+    queue_ += text;
+    wake_writer_.cancel();
+  }
+
+  void finish()
+  {
+    is_over_ = true;
+    beat_.cancel();
+    wake_writer_.cancel();
+  }
+
+  static constexpr std::size_t longest_line = 1000;
+
+  asio_wheel::tcp_stream stream_;
+  asio_wheel::wheel_watchdog idle_;
+  asio_wheel::heartbeat beat_;
+  asio_wheel::wheel_timer wake_writer_;
+  asio_wheel::timeout_policy& request_;
+  counters& counters_;
+  std::string queue_;
+  bool is_over_ = false;
+};
+
+}  // namespace lines
