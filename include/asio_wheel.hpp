@@ -11,7 +11,6 @@
 #include <asio_wheel/idle_window.hpp>
 #include <asio_wheel/keyed_scheduler.hpp>
 #include <asio_wheel/pending_handlers.hpp>
-#include <asio_wheel/simulated_link.hpp>
 #include <asio_wheel/simulated_stream.hpp>
 #include <asio_wheel/timeout_after.hpp>
 #include <asio_wheel/timeout_policy.hpp>

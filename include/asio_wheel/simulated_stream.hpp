@@ -5,20 +5,192 @@
 
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/base/any_delay.hpp>
+#include <asio_wheel/detail/base/export.hpp>
 #include <asio_wheel/detail/timers/default_token.hpp>
-#include <asio_wheel/detail/timers/simulated_end.hpp>
-#include <asio_wheel/simulated_link.hpp>
 #include <asio_wheel/use_wheel.hpp>
 #include <asio_wheel/wheel_place.hpp>
+#include <asio_wheel/wheel_timer.hpp>
+
+// clang-format off
+#include ASIO_WHEEL_ASIO(buffer.hpp)
+#include ASIO_WHEEL_ASIO(socket_base.hpp)
+// clang-format on
 
 #include <concepts>
 #include <cstddef>
-#include <span>
-#include <tuple>
-#include <type_traits>
+#include <cstdint>
+#include <memory>
+#include <string>
 #include <utility>
 
 namespace asio_wheel {
+
+/// How bytes travel between the two ends of a simulated connection, the same both ways.
+///
+/// Bytes are sent in segments of up to 1,460. They arrive in order: one that is late holds up those
+/// behind it.
+struct simulated_link {
+  detail::any_delay latency{};       ///< from the moment a byte has left to its arrival
+  detail::any_delay jitter{};        ///< each segment's latency grows by a random part of this
+  std::size_t bytes_per_second = 0;  ///< how fast bytes leave; 0: at once
+
+  /// How many bytes an end may have sent that its peer has not read, at least 1. A write waits for
+  /// room, which is made as soon as the peer reads.
+  std::size_t send_buffer = 65536;
+
+  /// Of all that is random. The same seed and the same calls at the same times give the same order
+  /// and the same times.
+  std::uint64_t seed = 1;
+
+  /// The share of segments that are lost, 0 to 1. A lost one arrives 200 ms and two latencies
+  /// later, as if it was sent again once.
+  double loss = 0;
+};
+
+/// What happens to the bytes that one end of a simulated connection sends.
+struct simulated_fault {
+  /// The kinds of faults.
+  enum kind_type {
+    stall,       ///< they stay on the way
+    resume,      ///< and go on
+    reset,       ///< pending and later operations of both ends fail with connection_reset, and what
+                 ///< was not read is lost
+    half_close,  ///< an end of stream follows them
+    drop,        ///< nothing arrives any more, in either direction, and nobody is told
+    chunk,       ///< no read or write of this end moves more than `bytes`; 0: no limit any more
+  };
+
+  /// Converts from the kind. `n` is for `chunk`.
+  constexpr simulated_fault(kind_type k, std::size_t n = 0) noexcept : kind(k), bytes(n) {}
+
+  kind_type kind;     ///< what happens
+  std::size_t bytes;  ///< of a chunk
+};
+
+namespace detail {
+struct simulated_connection;  // both ends, and what is on the way
+struct simulated_operation;
+}  // namespace detail
+
+/// One end of a connection, or none: what simulated streams of all executors have in common.
+class ASIO_WHEEL_EXPORT simulated_end {
+public:
+  /// Returns true if there is a connection that was not closed here. One that was reset is open.
+  [[nodiscard]] bool is_open() const noexcept;
+
+  /// How many bytes have arrived and were not read.
+  [[nodiscard]] std::size_t available() const noexcept;
+
+  /// Ends pending operations with operation_aborted, other than writes that have sent something.
+  void cancel() noexcept;
+  /// The same; `ec` is cleared.
+  void cancel(error_code& ec) noexcept { cancel(), ec.clear(); }
+
+  /// Ends pending operations with operation_aborted, and the stream. The peer gets what was
+  /// written, and then the end of stream. What it sends from then on is answered by a reset, when
+  /// it has arrived. What was not read is lost, and nobody is told of that.
+  void close() noexcept;
+  /// The same; `ec` is cleared.
+  void close(error_code& ec) noexcept { close(), ec.clear(); }
+
+  /// Ends one direction or both, as for a socket: the peer reads the end of stream behind what was
+  /// written, and writes fail with broken_pipe; reads find the end of stream once they have taken
+  /// what has arrived.
+  /// Errors: bad_descriptor, not_connected.
+  void shutdown(asio::socket_base::shutdown_type what, error_code& ec) noexcept;
+  /// The same. Exceptions: system_error.
+  void shutdown(asio::socket_base::shutdown_type what)
+  {
+    error_code ec;
+    shutdown(what, ec);
+    if (ec) throw system_error(ec, "shutdown");
+  }
+
+  /// Lets a fault happen now. Without a connection these do nothing.
+  void inject(simulated_fault fault) noexcept;
+  /// The same after a time. The fault is a wait, which ends with the connection.
+  /// Exceptions: std::bad_alloc.
+  void inject_after(detail::any_delay delay, simulated_fault fault);
+  /// The same behind the next `n` bytes of this end: when the last of them has arrived, and before
+  /// the next one does. Exceptions: std::bad_alloc.
+  void inject_after_bytes(std::size_t n, simulated_fault fault);
+
+  void stall() noexcept { inject(simulated_fault::stall); }    ///< simulated_fault::stall
+  void resume() noexcept { inject(simulated_fault::resume); }  ///< simulated_fault::resume
+  void reset() noexcept { inject(simulated_fault::reset); }    ///< simulated_fault::reset
+  /// simulated_fault::chunk
+  void chunk(std::size_t n) noexcept { inject({simulated_fault::chunk, n}); }
+  /// simulated_fault::drop behind the next `n` bytes. Exceptions: std::bad_alloc.
+  void drop_after(std::size_t n) { inject_after_bytes(n, simulated_fault::drop); }
+
+  /// @cond
+  using operation = std::shared_ptr<detail::simulated_operation>;
+
+  simulated_end() = default;
+  simulated_end(simulated_end&&) = default;
+  simulated_end& operator=(simulated_end other) noexcept
+  {
+    std::swap(connection_, other.connection_);
+    std::swap(side_, other.side_);
+    return *this;
+  }
+  ~simulated_end() { close(); }
+
+  /// Two ends that are connected. Throws std::invalid_argument.
+  [[nodiscard]] static std::pair<simulated_end, simulated_end> connect(wheel_timer_service& wheel,
+                                                                       const simulated_link& link);
+
+  /// An operation for up to `size` bytes, for start(). Its handler is called through `ex` if it has
+  /// no executor.
+  [[nodiscard]] operation prepare(const asio::any_io_executor& ex, bool writes,
+                                  std::size_t size) const;
+
+  /// Starts an operation whose wait calls `self`, which is of asio::async_compose.
+  template <class Self>
+  static void start(Self& self, const operation op);
+
+  /// The operation's wait has ended with `ec`: how does the operation end?
+  [[nodiscard]] static error_code finish(detail::simulated_operation& op, error_code ec) noexcept;
+
+  /// Sends an end to accept. Returns false if this is closed.
+  [[nodiscard]] bool send(simulated_end&& end);
+  /// @endcond
+
+private:
+  simulated_end(std::shared_ptr<detail::simulated_connection> c, std::size_t side) noexcept
+    : connection_(std::move(c)),
+      side_(side)
+  {}
+  static void begin(detail::simulated_operation& op) noexcept;
+
+  std::shared_ptr<detail::simulated_connection> connection_;
+  std::size_t side_ = 0;  ///< 0 or 1
+};
+
+namespace detail {
+
+/// A read, a write or an accept. Its handler is that of a wait on the timer, which never ends by
+/// itself: the connection cancels the wait when the operation can complete. So the wheel takes care
+/// of the handler's executor, allocator, slot and outstanding work, and destroys the handler with
+/// its context.
+struct simulated_operation {
+  wheel_timer timer;
+  std::string bytes;       ///< to write, or room for what is read
+  std::size_t size;        ///< of what was read or written
+  simulated_end accepted;  ///< by an acceptor
+};
+
+}  // namespace detail
+
+/// @cond
+template <class Self>
+void simulated_end::start(Self& self, const operation op)
+{
+  self.reset_cancellation_state(asio::enable_total_cancellation());
+  op->timer.async_wait(std::move(self));
+  begin(*op);
+}
+/// @endcond
 
 /// One end of a connection in memory, which can be used like a socket. Its bytes travel in the
 /// wheel's time: under a virtual_time an hour of traffic takes milliseconds.
@@ -43,7 +215,7 @@ namespace asio_wheel {
 /// Thread safety: as a socket. One thread or strand at a time uses a stream; that of the other end
 /// may run at the same time.
 template <std::convertible_to<asio::any_io_executor> Executor = asio::any_io_executor>
-class basic_simulated_stream {
+class basic_simulated_stream : public simulated_end {
 public:
   using executor_type = Executor;                    ///< of handlers without one of their own
   using lowest_layer_type = basic_simulated_stream;  ///< for asio::ssl::stream
@@ -61,37 +233,33 @@ public:
     requires std::constructible_from<Executor, typename Context::executor_type>
   explicit basic_simulated_stream(Context& context) : executor_(context.get_executor()) {}
 
-  /// @cond
-  basic_simulated_stream(const executor_type& ex, detail::simulated_end end)
-    : executor_(ex),
-      end_(std::move(end))
-  {}
-  /// @endcond
-
   /// Takes over the connection and its pending operations. The other has none afterwards.
   basic_simulated_stream(basic_simulated_stream&& other)
-    : executor_(other.executor_),
-      end_(std::exchange(other.end_, {}))
+    : basic_simulated_stream(other.executor_, std::move(other))
   {}
   /// The same. Closes what is open here.
   basic_simulated_stream& operator=(basic_simulated_stream&& other)
   {
-    if (this == &other) return *this;
-    end_.close();
+    simulated_end::operator=(std::move(other));
     executor_ = other.executor_;
-    end_ = std::exchange(other.end_, {});
     return *this;
   }
   /// The same from a stream of another executor, which is converted.
   template <class Other>
     requires(!std::same_as<Other, Executor> && std::constructible_from<Executor, const Other&>)
   explicit basic_simulated_stream(basic_simulated_stream<Other>&& other)
-    : executor_(other.executor_),
-      end_(std::exchange(other.end_, {}))
+    : basic_simulated_stream(Executor(other.get_executor()), std::move(other))
   {}
 
   /// Closes the stream.
-  ~basic_simulated_stream() { end_.close(); }
+  ~basic_simulated_stream() = default;
+
+  /// @cond
+  basic_simulated_stream(const executor_type& ex, simulated_end&& end)
+    : simulated_end(std::move(end)),
+      executor_(ex)
+  {}
+  /// @endcond
 
   /// The executor of handlers that have none of their own.
   [[nodiscard]] const executor_type& get_executor() const noexcept { return executor_; }
@@ -101,51 +269,9 @@ public:
   /// The same.
   [[nodiscard]] const lowest_layer_type& lowest_layer() const noexcept { return *this; }
 
-  /// Returns true if there is a connection that was not closed here. One that was reset is open.
-  [[nodiscard]] bool is_open() const noexcept { return end_.is_open(); }
-
-  /// How many bytes have arrived and were not read.
-  [[nodiscard]] std::size_t available() const noexcept { return end_.available(); }
-
-  /// Ends pending operations with operation_aborted, other than writes that have sent something.
-  void cancel() noexcept { end_.cancel(); }
-  /// The same; `ec` is cleared.
-  void cancel(error_code& ec) noexcept
-  {
-    ec.clear();
-    end_.cancel();
-  }
-
-  /// Ends pending operations with operation_aborted, and the stream. The peer gets what was
-  /// written, and then the end of stream. What it sends from then on is answered by a reset, when
-  /// it has arrived. What was not read is lost, and nobody is told of that.
-  void close() noexcept { end_.close(); }
-  /// The same; `ec` is cleared.
-  void close(error_code& ec) noexcept
-  {
-    ec.clear();
-    end_.close();
-  }
-
-  /// Ends one direction or both, as for a socket: the peer reads the end of stream behind what was
-  /// written, and writes fail with broken_pipe; reads find the end of stream once they have taken
-  /// what has arrived.
-  /// Errors: bad_descriptor, not_connected.
-  void shutdown(asio::socket_base::shutdown_type what, error_code& ec) noexcept
-  {
-    end_.shutdown(what, ec);
-  }
-  /// The same. Exceptions: system_error.
-  void shutdown(asio::socket_base::shutdown_type what)
-  {
-    error_code ec;
-    end_.shutdown(what, ec);
-    if (ec) throw system_error(ec, "shutdown");
-  }
-
   /// Reads some bytes.
   ///
-  /// @param buffers  a mutable buffer sequence, of which up to 16 are used.
+  /// @param buffers  a mutable buffer sequence.
   /// @param token  completion signature `void(error_code, std::size_t)`; the executor's default
   ///               token, or asio::deferred.
   /// Errors: eof; connection_reset; operation_aborted if cancelled; bad_descriptor if there is no
@@ -157,8 +283,15 @@ public:
                              detail::default_token_for<executor_type>>
   auto async_read_some(const Buffers& buffers, Token&& token = {})
   {
-    return asio::async_initiate<Token, void(error_code, std::size_t)>(
-      initiation<asio::mutable_buffer>{this}, token, buffers);
+    return asio::async_compose<Token, void(error_code, std::size_t)>(
+      [this, buffers, op = operation()](auto& self, error_code ec = {}) mutable {
+        if (!op) return start(self, op = prepare(executor_, false, asio::buffer_size(buffers)));
+        ec = finish(*op, ec);
+        const std::size_t n = asio::buffer_copy(buffers, asio::buffer(op->bytes, op->size));
+        op.reset();
+        self.complete(ec, n);
+      },
+      token, executor_);
   }
 
   /// Writes some bytes; they have left when it completes. All else as async_read_some(), with
@@ -167,83 +300,45 @@ public:
                              detail::default_token_for<executor_type>>
   auto async_write_some(const Buffers& buffers, Token&& token = {})
   {
-    return asio::async_initiate<Token, void(error_code, std::size_t)>(
-      initiation<asio::const_buffer>{this}, token, buffers);
+    return asio::async_compose<Token, void(error_code, std::size_t)>(
+      [this, buffers, op = operation()](auto& self, error_code ec = {}) mutable {
+        if (!op) {
+          op = prepare(executor_, true, asio::buffer_size(buffers));
+          asio::buffer_copy(asio::buffer(op->bytes), buffers);
+          return start(self, op);
+        }
+        ec = finish(*op, ec);
+        const std::size_t n = op->size;
+        op.reset();
+        self.complete(ec, n);
+      },
+      token, executor_);
   }
-
-  /// Lets a fault happen now. Without a connection these do nothing.
-  void inject(simulated_fault fault) noexcept { end_.inject(fault); }
-  /// The same after a time. The fault is a wait, which ends with the connection.
-  /// Exceptions: std::bad_alloc.
-  void inject_after(detail::any_delay delay, simulated_fault fault)
-  {
-    end_.inject_after(delay, fault);
-  }
-  /// The same behind the next `n` bytes of this end: when the last of them has arrived, and before
-  /// the next one does. Exceptions: std::bad_alloc.
-  void inject_after_bytes(std::size_t n, simulated_fault fault)
-  {
-    end_.inject_after_bytes(n, fault);
-  }
-
-  void stall() noexcept { inject(simulated_fault::stall); }    ///< simulated_fault::stall
-  void resume() noexcept { inject(simulated_fault::resume); }  ///< simulated_fault::resume
-  void reset() noexcept { inject(simulated_fault::reset); }    ///< simulated_fault::reset
-  /// simulated_fault::chunk
-  void chunk(std::size_t n) noexcept { inject({simulated_fault::chunk, n}); }
-  /// simulated_fault::drop behind the next `n` bytes. Exceptions: std::bad_alloc.
-  void drop_after(std::size_t n) { inject_after_bytes(n, simulated_fault::drop); }
 
 private:
-  template <std::convertible_to<asio::any_io_executor>>
-  friend class basic_simulated_stream;
-
-  template <class Buffer>
-  struct initiation {
-    using executor_type = Executor;
-    [[nodiscard]] executor_type get_executor() const noexcept { return self->executor_; }
-
-    template <class Handler, class Buffers>
-    void operator()(Handler&& handler, const Buffers& buffers) const
-    {
-      using parts = detail::simulated_buffers<Buffer>;
-      const auto op =
-        self->end_.prepare(self->executor_, std::forward<Handler>(handler),
-                           [buffers](detail::simulated_operation& o, const error_code& ec) {
-                             return detail::simulated_end::finish(o, ec, parts(buffers));
-                           });
-      detail::simulated_end::start(*op, parts(buffers));
-    }
-
-    basic_simulated_stream* self;
-  };
-
   executor_type executor_;
-  detail::simulated_end end_;
 };
 
 /// A simulated stream of any executor.
 using simulated_stream = basic_simulated_stream<>;
 
-/// Two streams that are connected, on the wheel's executor.
+/// Two streams that are connected, on two executors.
 /// Exceptions: std::invalid_argument that names the first bad value of the link and its range;
 ///   std::bad_alloc.
-[[nodiscard]] inline std::pair<simulated_stream, simulated_stream> simulated_pair(
-  wheel_timer_service& wheel, const simulated_link& link = {})
-{
-  auto [first, second] = detail::simulated_end::connect(wheel, link);
-  return {simulated_stream(wheel.get_executor(), std::move(first)),
-          simulated_stream(wheel.get_executor(), std::move(second))};
-}
-
-/// The same on two executors.
 template <class First, class Second>
 [[nodiscard]] auto simulated_pair(wheel_timer_service& wheel, const simulated_link& link,
                                   const First& first_executor, const Second& second_executor)
 {
-  auto [first, second] = detail::simulated_end::connect(wheel, link);
+  auto [first, second] = simulated_end::connect(wheel, link);
   return std::pair(basic_simulated_stream<First>(first_executor, std::move(first)),
                    basic_simulated_stream<Second>(second_executor, std::move(second)));
+}
+
+/// The same on the wheel's executor.
+[[nodiscard]] inline auto simulated_pair(wheel_timer_service& wheel,
+                                         const simulated_link& link = {})
+{
+  return simulated_pair(wheel, link, wheel.get_executor(), wheel.get_executor());
 }
 
 /// What a server accepts simulated connections from.
@@ -265,15 +360,8 @@ public:
   explicit basic_simulated_acceptor(const wheel_place<Executor>& place)
     : wheel_(&place.wheel),
       executor_(place.executor),
-      line_(detail::simulated_end::connect(place.wheel, {.send_buffer = std::size_t{1} << 30U}))
+      line_(simulated_end::connect(place.wheel, {}))
   {}
-
-  /// Takes over the connections; no accept may be pending. The other is closed.
-  basic_simulated_acceptor(basic_simulated_acceptor&&) = default;
-  basic_simulated_acceptor& operator=(basic_simulated_acceptor&&) = delete;
-
-  /// Closes the acceptor.
-  ~basic_simulated_acceptor() { close(); }
 
   /// The executor of handlers that have none of their own.
   [[nodiscard]] const executor_type& get_executor() const noexcept { return executor_; }
@@ -285,11 +373,7 @@ public:
   void cancel() noexcept { line_.second.cancel(); }
 
   /// The same, and resets the connections that were not accepted.
-  void close() noexcept
-  {
-    line_.second.close();
-    line_.first.close();
-  }
+  void close() noexcept { line_.second.close(), line_.first.close(); }
 
   /// A connection to this acceptor. It stands at once, and may be accepted later.
   ///
@@ -300,11 +384,10 @@ public:
   template <class ClientExecutor = Executor>
   [[nodiscard]] auto connect(const simulated_link& link, const ClientExecutor& ex)
   {
-    auto [client, server] = detail::simulated_end::connect(*wheel_, link);
-    basic_simulated_stream<ClientExecutor> stream(ex, std::move(client));
-    if (line_.first.bring(server)) return stream;
-    server.close();
-    throw system_error(asio::error::connection_refused, "connect");
+    auto [client, server] = simulated_end::connect(*wheel_, link);
+    if (!line_.first.send(std::move(server)))
+      throw system_error(asio::error::connection_refused, "connect");
+    return basic_simulated_stream<ClientExecutor>(ex, std::move(client));
   }
   /// The same.
   [[nodiscard]] stream_type connect(const simulated_link& link = {})
@@ -318,36 +401,23 @@ public:
               detail::default_token_for<executor_type>>
   auto async_accept(Token&& token = {})
   {
-    return asio::async_initiate<Token, void(error_code, stream_type)>(initiate_accept{this}, token);
+    return asio::async_compose<Token, void(error_code, stream_type)>(
+      [this, ex = executor_, op = simulated_end::operation()](auto& self,
+                                                              error_code ec = {}) mutable {
+        if (!op) return simulated_end::start(self, op = line_.second.prepare(ex, false, 1));
+        ec = simulated_end::finish(*op, ec);
+        stream_type accepted(ex, std::move(op->accepted));
+        op.reset();
+        self.complete(ec, std::move(accepted));
+      },
+      token, executor_);
   }
 
 private:
-  struct initiate_accept {
-    using executor_type = Executor;
-    [[nodiscard]] executor_type get_executor() const noexcept { return self->executor_; }
-
-    template <class Handler>
-    void operator()(Handler&& handler) const
-    {
-      const auto accept = [ex = self->executor_](detail::simulated_operation& o, error_code ec) {
-        detail::simulated_end end;
-        const error_code result = detail::simulated_end::accept(o, ec, end);
-        return std::tuple(result, stream_type(ex, std::move(end)));
-      };
-      const auto op =
-        self->line_.second.prepare(self->executor_, std::forward<Handler>(handler), accept);
-      char byte{};
-      const asio::mutable_buffer buffer(&byte, 1);
-      detail::simulated_end::start(*op, std::span(&buffer, 1));
-    }
-
-    basic_simulated_acceptor* self;
-  };
-
   wheel_timer_service* wheel_;
   executor_type executor_;
-  // The ends of new connections travel over one that has room for many.
-  std::pair<detail::simulated_end, detail::simulated_end> line_;
+  // The ends of new connections travel over one.
+  std::pair<simulated_end, simulated_end> line_;
 };
 
 /// An acceptor of any executor.
