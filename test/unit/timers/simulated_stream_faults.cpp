@@ -83,6 +83,18 @@ BOOST_AUTO_TEST_CASE(a_stall_comes_and_goes_at_its_time)
   BOOST_TEST(c.heard() == "b");
 }
 
+BOOST_AUTO_TEST_CASE(a_fault_comes_in_time_between_arrivals_of_the_same_tick)
+{
+  simulated_ends c({.latency = 10ms});
+  c.client.inject_after(10'300us, simulated_fault::stall);
+  c.time.advance(200us);
+  c.say("before");
+  c.time.advance(200us);
+  c.say(" and after");
+  c.time.advance(1s);
+  BOOST_TEST(c.heard() == "before");
+}
+
 BOOST_AUTO_TEST_CASE(a_reset_fails_all_operations_of_both_ends)
 {
   simulated_ends c({.latency = 10ms, .send_buffer = 4});
