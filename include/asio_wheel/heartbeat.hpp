@@ -53,6 +53,7 @@ namespace asio_wheel {
 ///     }
 ///     socket.close();
 ///     // after each read: beat.received(); after each write: beat.sent();
+///     // or once, with a timed_stream: stream.feed(beat);
 ///
 /// Thread safety: a distinct object is safe, and so is a shared one, other than for construction,
 /// assignment and destruction.

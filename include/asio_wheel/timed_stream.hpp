@@ -8,6 +8,7 @@
 #include <asio_wheel/detail/engine/deadline_wait.hpp>
 #include <asio_wheel/detail/timers/deadline_token.hpp>
 #include <asio_wheel/detail/timers/default_token.hpp>
+#include <asio_wheel/detail/timers/feeding_handler.hpp>
 #include <asio_wheel/detail/timers/stream_deadlines.hpp>
 #include <asio_wheel/detail/timers/stream_types.hpp>
 #include <asio_wheel/stream_limits.hpp>
@@ -25,6 +26,11 @@
 #include <utility>
 
 namespace asio_wheel {
+
+namespace detail {
+template <class State, class Executor>
+class keep_alive_base;
+}  // namespace detail
 
 /// A stream with deadlines on the wheel: a drop-in for boost::beast::tcp_stream, over any layer
 /// that reads and writes as Asio's AsyncStream.
@@ -149,6 +155,26 @@ public:
   /// What has ended the last operation that completed with timed_out by a deadline of the stream:
   /// the expiry or one of the limits.
   [[nodiscard]] stream_timeout last_timeout() const noexcept { return deadlines_.last_timeout(); }
+
+  /// Tells a heartbeat or a watchdog what the operations do that start from now on: a read that has
+  /// read bytes counts as `received()` or `touch()`, a write that has written some as `sent()`.
+  ///
+  ///     asio_wheel::heartbeat beat(context, {.interval = 30s, .max_missed = 2});
+  ///     stream.feed(beat);
+  ///
+  /// Any number can be fed. They may be moved and destroyed at any time: what is gone is fed no
+  /// more. A move of the stream takes them along. Blocking operations feed nothing.
+  ///
+  /// Exceptions: std::bad_alloc; what use_wheel() throws.
+  template <class State, class Executor>
+  void feed(detail::keep_alive_base<State, Executor>& heartbeat_or_watchdog)
+  {
+    static_cast<void>(core());
+    deadlines_.feed(heartbeat_or_watchdog.guard_of_stream());
+  }
+
+  /// Feeds nothing from now on.
+  void feed_nothing() noexcept { deadlines_.feed_nothing(); }
 
   /// Ends all pending operations with operation_aborted.
   void cancel()
@@ -322,6 +348,23 @@ private:
     template <class Handler, class Operation>
     void operator()(Handler&& handler, Operation&& operation) const
     {
+      if constexpr (std::is_same_v<void(Results...), void(std::size_t)>) {
+        if (auto feeder = stream_->deadlines_.feeder()) {
+          const auto what = limit_ == &stream_limits::read_idle ? detail::peer_activity::received
+                                                                : detail::peer_activity::sent;
+          return start(
+            detail::feeding_handler<std::decay_t<Handler>>{std::forward<Handler>(handler),
+                                                           std::move(feeder), what},
+            std::forward<Operation>(operation));
+        }
+      }
+      start(std::forward<Handler>(handler), std::forward<Operation>(operation));
+    }
+
+  private:
+    template <class Handler, class Operation>
+    void start(Handler&& handler, Operation&& operation) const
+    {
       const detail::stream_deadlines& deadlines = stream_->deadlines_;
       const auto end = deadlines.of_operation(limit_);
       if (end.until == time_point::max())
@@ -337,7 +380,6 @@ private:
                                     std::forward<Handler>(handler), deadlines.guard(end)});
     }
 
-  private:
     timed_stream* stream_;
     limit limit_;
   };

@@ -7,10 +7,11 @@
 
 #include <algorithm>
 #include <mutex>
+#include <utility>
 
 namespace asio_wheel::detail {
 
-operation_guard::operation_guard(wheel_core& c, const moving_deadline* source)
+operation_guard::operation_guard(wheel_core& c, moving_deadline* source)
   : lazy_wait_op(&operation_guard::do_ask, {}),
     core_(&c),
     shard_(c.shards.local()),
@@ -184,10 +185,36 @@ std::uint8_t operation_guard::latest_cause() noexcept
   return latest_cause_;
 }
 
-void operation_guard::move_to(const moving_deadline& source) noexcept
+void operation_guard::move_to(moving_deadline& source) noexcept
 {
   const std::lock_guard lock(shard_);
   source_ = &source;
+}
+
+void operation_guard::feed(intrusive_ptr<operation_guard> other)
+{
+  std::erase_if(fed_, [](const auto& g) { return g->is_closed(); });
+  const auto is_other = [&](const auto& g) { return g.get() == other.get(); };
+  if (std::none_of(fed_.begin(), fed_.end(), is_other)) fed_.push_back(std::move(other));
+}
+
+void operation_guard::pass_on(peer_activity what) const noexcept
+{
+  const time_point now = core_->clock.start_of_delay();
+  for (const auto& g : fed_)
+    g->note_own_activity(what, &g->core() == &core() ? now : g->core_->clock.start_of_delay());
+}
+
+void operation_guard::note_own_activity(peer_activity what, time_point now) noexcept
+{
+  const std::lock_guard lock(shard_);
+  if (source_ && !closed_) source_->note_activity(what, now);
+}
+
+bool operation_guard::is_closed() noexcept
+{
+  const std::lock_guard lock(shard_);
+  return closed_;
 }
 
 void operation_guard::close() noexcept

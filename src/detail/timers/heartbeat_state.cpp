@@ -65,6 +65,11 @@ void heartbeat_state::received() noexcept
   received_.store(wheel_clock::start_of_delay(clock_), std::memory_order_relaxed);
 }
 
+void heartbeat_state::note_activity(peer_activity what, time_point now) noexcept
+{
+  (what == peer_activity::sent ? sent_ : received_).store(now, std::memory_order_relaxed);
+}
+
 time_point heartbeat_state::deadline() const noexcept
 {
   const time_point idle_since =

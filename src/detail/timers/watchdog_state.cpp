@@ -100,6 +100,11 @@ void watchdog_state::set_timeout(duration timeout)
   refile_and_wake();
 }
 
+void watchdog_state::note_activity(peer_activity what, time_point now) noexcept
+{
+  if (what == peer_activity::received) touched_.store(now, std::memory_order_relaxed);
+}
+
 time_point watchdog_state::deadline() const noexcept
 {
   return wheel_clock::add(touched_.load(std::memory_order_relaxed), this->timeout());

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 namespace asio_wheel::detail {
 
@@ -65,7 +66,7 @@ class ASIO_WHEEL_EXPORT operation_guard final : public lazy_wait_op,
                                                 public recycled<operation_guard> {
 public:
   /// For operations that end at `source`, or, without one, each at its own time.
-  explicit operation_guard(wheel_core& c, const moving_deadline* source = nullptr);
+  explicit operation_guard(wheel_core& c, moving_deadline* source = nullptr);
   operation_guard(const operation_guard&) = delete;
   operation_guard& operator=(const operation_guard&) = delete;
   ~operation_guard() = default;
@@ -125,7 +126,16 @@ public:
   [[nodiscard]] std::uint8_t latest_cause() noexcept;
 
   /// `source` takes the place of the one there was so far.
-  void move_to(const moving_deadline& source) noexcept;
+  void move_to(moving_deadline& source) noexcept;
+
+  // Signs of life, which the operations of a stream pass on to the sources of other guards. As the
+  // stream, these four are used by one thread at a time.
+
+  /// Passes them on to the source of `other`, as long as there is one. Throws std::bad_alloc.
+  void feed(intrusive_ptr<operation_guard> other);
+  void feed_nothing() noexcept { fed_.clear(); }
+  [[nodiscard]] bool feeds() const noexcept { return !fed_.empty(); }
+  void pass_on(peer_activity what) const noexcept;
 
   /// Guards nothing any more: what was started goes on without a deadline.
   void close() noexcept;
@@ -137,6 +147,8 @@ private:
 
   static void do_ask(wait_op& base, shard&, wait_request request, time_point taken_up);
 
+  void note_own_activity(peer_activity what, time_point now) noexcept;
+  [[nodiscard]] bool is_closed() noexcept;
   [[nodiscard]] tick look_ahead() noexcept;
   [[nodiscard]] tick file(shard_lock& lock) noexcept;
   [[nodiscard]] tick refile() noexcept;
@@ -152,7 +164,7 @@ private:
 
   const intrusive_ptr<wheel_core> core_;
   shard& shard_;
-  const moving_deadline* source_;  ///< null: each operation has its own deadline
+  moving_deadline* source_;  ///< null: each operation has its own deadline
   bool closed_ = false;
   error_code error_ = asio::error::timed_out;
   std::uint8_t latest_cause_ = 0;
@@ -162,6 +174,7 @@ private:
   std::atomic<time_point> filed_for_{not_filed};  ///< until the wait ends
 
   wait_list guarded_;
+  std::vector<intrusive_ptr<operation_guard>> fed_;
 };
 
 }  // namespace asio_wheel::detail

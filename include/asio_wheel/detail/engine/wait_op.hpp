@@ -301,6 +301,9 @@ private:
 /// The waits of one timer, from the oldest on.
 using timer_wait_list = intrusive_list<timer_wait_op>;
 
+/// A sign of life on a connection, as its owner sees it.
+enum class peer_activity : std::uint8_t { received, sent };
+
 /// A deadline that anybody may put off at any time, by a store. Asked with the lock of its waits'
 /// shard held.
 class moving_deadline {
@@ -314,6 +317,9 @@ public:
 
   /// When operations end that are guarded by it, as things stand.
   [[nodiscard]] virtual time_point guarded_until() const noexcept { return deadline(); }
+
+  /// There was a sign of life at `now`, by the clock of the waits.
+  virtual void note_activity(peer_activity, time_point /*now*/) noexcept {}
 
   /// A wait was filed again, for this deadline.
   virtual void set_filed_for(time_point) noexcept {}

@@ -29,6 +29,7 @@ private:
   [[nodiscard]] time_point deadline() const noexcept override;
   [[nodiscard]] wait_outcome expire(time_point now) noexcept override;
   [[nodiscard]] time_point guarded_until() const noexcept override;
+  void note_activity(peer_activity what, time_point now) noexcept override;
 
   [[nodiscard]] time_point lost_if_silent_since(time_point t, std::size_t pings) const noexcept;
 

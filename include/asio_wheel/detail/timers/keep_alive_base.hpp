@@ -95,6 +95,8 @@ public:
   }
 
   /// @cond
+  [[nodiscard]] guard_ptr guard_of_stream() { return state_.guard(); }
+
 protected:
   template <class... Args>
   explicit keep_alive_base(const wheel_place<Executor>& place, const Args&... args)

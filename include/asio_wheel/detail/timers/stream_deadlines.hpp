@@ -79,6 +79,20 @@ public:
     guard_->note_timeout(static_cast<std::uint8_t>(cause));
   }
 
+  // Requires core().
+  void feed(guard_ptr other) { guard_->feed(std::move(other)); }
+
+  void feed_nothing() noexcept
+  {
+    if (guard_) guard_->feed_nothing();
+  }
+
+  /// What signs of life go to; null if nothing is fed.
+  [[nodiscard]] guard_ptr feeder() const noexcept
+  {
+    return guard_ && guard_->feeds() ? guard_ : nullptr;
+  }
+
   /// What has ended the last operation that timed out.
   [[nodiscard]] stream_timeout last_timeout() const noexcept
   {

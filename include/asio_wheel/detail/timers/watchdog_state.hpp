@@ -34,6 +34,7 @@ private:
 
   [[nodiscard]] time_point deadline() const noexcept override;
   [[nodiscard]] wait_outcome expire(time_point now) noexcept override;
+  void note_activity(peer_activity what, time_point now) noexcept override;
   void follow_pressure() noexcept override;
 
   const wheel_clock* clock_;
