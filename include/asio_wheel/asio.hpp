@@ -5,8 +5,7 @@
 
 #include <asio_wheel/detail/engine/which_asio.hpp>
 
-// What nearly every part of the library needs. What only one part needs, it includes itself, with
-// the same macro.
+// What nearly every part of the library needs. A part includes what only it needs, with this macro.
 // clang-format off
 #include ASIO_WHEEL_ASIO(any_io_executor.hpp)
 #include ASIO_WHEEL_ASIO(associated_allocator.hpp)

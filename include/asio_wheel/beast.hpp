@@ -20,11 +20,11 @@
 #include <memory>
 #include <utility>
 
-// Found by argument-dependent lookup. Include this to use `websocket::stream<tcp_stream>`, or one
+// Found by argument-dependent lookup. Include this to use `websocket::stream<tcp_stream>`, also
 // with asio::ssl::stream or beast::ssl_stream in between.
 namespace asio_wheel {
 
-/// Beast's own, for programs that call it without its namespace.
+/// Beast's function, for programs that call it without its namespace.
 using boost::beast::get_lowest_layer;
 
 /// Closes the socket of a stream that has timed out, for `beast::close_socket`.
@@ -42,7 +42,7 @@ void teardown(boost::beast::role_type role,
   boost::beast::websocket::teardown(role, stream.socket(), ec);
 }
 
-/// The same without blocking. The WebSocket stream's own timeout bounds it.
+/// As teardown(), without blocking. The WebSocket stream's own timeout limits it.
 template <class Protocol, class Executor, class Handler>
 void async_teardown(boost::beast::role_type role,
                     timed_stream<asio::basic_stream_socket<Protocol, Executor>>& stream,
@@ -79,7 +79,7 @@ struct simulated_teardown {
 };
 }  // namespace detail
 
-/// The same for simulated streams, of which there is no blocking form.
+/// As above, for simulated streams. They have no blocking form.
 template <class Executor, class Handler>
 void async_teardown(boost::beast::role_type role, basic_simulated_stream<Executor>& stream,
                     Handler&& handler)
@@ -87,7 +87,7 @@ void async_teardown(boost::beast::role_type role, basic_simulated_stream<Executo
   asio::async_compose<Handler, void(error_code)>(
     detail::simulated_teardown<Executor>{role, stream, nullptr}, handler, stream);
 }
-/// The same.
+/// As above, for timed_streams of simulated streams.
 template <class Executor, class Handler>
 void async_teardown(boost::beast::role_type role,
                     timed_stream<basic_simulated_stream<Executor>>& stream, Handler&& handler)

@@ -18,14 +18,14 @@
 namespace asio_wheel {
 
 namespace detail {
-/// True if this Asio's timers have `expires_from_now()` and the overloads with an error_code.
+/// True if the timers of this Asio have `expires_from_now()` and the overloads with an error_code.
 template <class Timer>
 inline constexpr bool has_deprecated_members = requires(const Timer& t)
 {
   t.expires_from_now();
 };
 
-/// The wheel's own clock needs no second look.
+/// The wheel's own clock needs no second check.
 template <class Clock, class WaitTraits>
 using state_by = std::conditional_t<std::same_as<Clock, clock_type> &&
                                       std::same_as<WaitTraits, asio::wait_traits<Clock>>,
@@ -41,21 +41,22 @@ using timer_by = timer_object<Clock, WaitTraits, state_by<Clock, WaitTraits>, Ex
 ///     timers::system_timer timer(context, std::chrono::system_clock::now() + 8h);
 namespace drop_in {
 
-/// A waitable timer of any clock, with every member of Asio's class of this name and its template
-/// parameters. What this version of Asio has deprecated is here if it is there.
+/// A waitable timer of any clock, with the template parameters and every member of Asio's class of
+/// this name. Deprecated members are here if this version of Asio has them.
 ///
-/// A wait never succeeds before its expiry by `Clock`. It is one wait of the wheel, which counts
-/// down by the wheel's clock and looks at `Clock` then: if that says that it is too early, the wait
-/// goes on. If `Clock` jumps ahead, the wait ends within five minutes, as with Asio. `WaitTraits`
-/// whose to_wait_duration() returns less make the wheel look as often as they say; that of zero
-/// means at the next tick. All else as basic_wheel_timer, which is this for steady_clock.
+/// A wait never succeeds before its expiry by `Clock`. It is one wait of the wheel. When the
+/// wheel's clock has counted it down, the wheel reads `Clock`; if it is too early, the wait goes
+/// on. If `Clock` jumps ahead, the wait ends within five minutes, as with Asio. If
+/// to_wait_duration() of `WaitTraits` returns less than is left, the wheel reads `Clock` again
+/// after that time, or at the next tick if it is zero. All else is as with basic_wheel_timer, the
+/// timer for steady_clock.
 ///
-/// A virtual_time moves the wheel's clock and no other. To move this one, make `Clock` return the
+/// A virtual_time moves only the wheel's clock. To move `Clock` with it, make `Clock` return the
 /// wheel's time.
 ///
-/// `Clock::now()` and `WaitTraits` must not throw, use a timer, or wait for a thread that does:
-/// they are called under a lock of the wheel, where Asio calls them under one of its own. If a wait
-/// that is too early cannot go on for want of memory, it ends with wheel_errc::too_many_pending.
+/// `Clock::now()` and `WaitTraits` must not throw, use a timer, or wait for a thread that does: the
+/// wheel calls them under a lock, as Asio does. If there is no memory for a wait to go on, it ends
+/// with wheel_errc::too_many_pending.
 template <class Clock, class WaitTraits = asio::wait_traits<Clock>,
           class Executor = asio::any_io_executor>
 class basic_waitable_timer : public detail::timer_by<Clock, WaitTraits, Executor> {
@@ -67,7 +68,7 @@ public:
   using typename base::duration;
   using typename base::time_point;
 
-  /// The same for another executor.
+  /// The timer type for another executor.
   template <class OtherExecutor>
   struct rebind_executor {
     /// a timer of `OtherExecutor`
@@ -76,20 +77,20 @@ public:
 
   using base::base;
 
-  /// Takes over the other timer's expiry and its pending waits. The other one stays on its wheel
+  /// Takes over the other timer's expiry and its pending waits. The other timer stays on its wheel
   /// and executor, as a timer that has expired.
   basic_waitable_timer(basic_waitable_timer&& other) = default;
 
   /// Cancels what is pending here, then takes over.
   basic_waitable_timer& operator=(basic_waitable_timer&& other) = default;
 
-  /// The same from a timer of another executor, which is converted.
+  /// Takes over from a timer of another executor. Converts the executor.
   template <std::convertible_to<Executor> OtherExecutor>
   basic_waitable_timer(basic_waitable_timer<Clock, WaitTraits, OtherExecutor>&& other)
     : base(std::move(other))
   {}
 
-  /// The same from a timer of another executor, which is converted.
+  /// Takes over from a timer of another executor. Converts the executor.
   template <std::convertible_to<Executor> OtherExecutor>
   basic_waitable_timer& operator=(basic_waitable_timer<Clock, WaitTraits, OtherExecutor>&& other)
   {
@@ -103,14 +104,14 @@ public:
   using base::cancel_one;
   using base::expires_at;
 
-  /// As cancel(); `ec` is cleared. This and all below are deprecated.
+  /// As cancel(); clears `ec`. This and all below are deprecated.
   std::size_t cancel(error_code& ec) requires has_deprecated
   {
     ec.clear();
     return cancel();
   }
 
-  /// As cancel_one(); `ec` is cleared.
+  /// As cancel_one(); clears `ec`.
   std::size_t cancel_one(error_code& ec) requires has_deprecated
   {
     ec.clear();
@@ -120,7 +121,7 @@ public:
   /// As expiry().
   [[nodiscard]] time_point expires_at() const requires has_deprecated { return this->expiry(); }
 
-  /// As expires_at() with an expiry; `ec` is cleared.
+  /// As expires_at() with an expiry; clears `ec`.
   std::size_t expires_at(const detail::any_time_point<time_point>& deadline,
                          error_code& ec) requires has_deprecated
   {
@@ -140,7 +141,7 @@ public:
     return this->expires_after(delay);
   }
 
-  /// The same; `ec` is cleared.
+  /// As expires_after(); clears `ec`.
   std::size_t expires_from_now(const detail::any_duration<duration>& delay,
                                error_code& ec) requires has_deprecated
   {

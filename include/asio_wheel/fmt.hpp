@@ -1,5 +1,5 @@
 // L3 timers: how statistics and options read, for {fmt} and for Prometheus. The umbrella header
-// leaves it out. {fmt} is what the program has of it: the library itself does without.
+// leaves it out. The program brings its own {fmt}: the library itself does without.
 #pragma once
 
 #include <asio_wheel/detail/base/requirements.hpp>
@@ -45,38 +45,38 @@ struct text_formatter : fmt::formatter<std::string_view> {
   }
 };
 
-/// All of `stats` in Prometheus' text format, for a server to answer a scrape of /metrics with, as
-/// `text/plain; version=0.0.4`. doc/observing.md has what the figures mean.
+/// All of `stats` in Prometheus' text format, as a server answers a scrape of /metrics:
+/// `text/plain; version=0.0.4`. doc/observing.md says what the figures mean.
 ///
 /// Names begin with asio_wheel_. The lateness is a histogram in seconds, with the same buckets in
 /// every reading, from 1 us to 69 s.
 ///
 /// @param stats   a reading.
 /// @param labels  what tells this wheel from others of the process: a list in Prometheus' own form,
-///                as `wheel="clients",zone="b"`, in which values are escaped already.
+///                as `wheel="clients",zone="b"`, with escaped values.
 /// Exceptions: std::bad_alloc.
 [[nodiscard]] ASIO_WHEEL_EXPORT std::string prometheus(const wheel_stats& stats,
                                                        std::string_view labels = {});
 
-/// A reading, and what tells it from others.
+/// A reading with its labels.
 struct labelled_stats {
   wheel_stats stats;        ///< a reading
   std::string_view labels;  ///< as above
 };
 
-/// The same of several wheels, which differ in their labels, in one text.
+/// Several wheels in one text. Their labels must differ.
 [[nodiscard]] ASIO_WHEEL_EXPORT std::string prometheus(std::span<const labelled_stats> wheels);
 
 /// The figures of policies in Prometheus' text format, each with its name as the label `policy`.
 /// Names of metrics begin with asio_wheel_timeout_. The share used is a histogram from 1/128 to 1.
 ///
 /// @param policies  all of the program, for one text.
-/// @param labels    what all of them have beside their names; may be empty.
+/// @param labels    what all policies have beside their names; may be empty.
 /// Exceptions: std::bad_alloc.
 [[nodiscard]] ASIO_WHEEL_EXPORT std::string prometheus(
   std::span<const timeout_policy* const> policies, std::string_view labels = {});
 
-/// The same of one policy.
+/// The figures of one policy.
 [[nodiscard]] inline std::string prometheus(const timeout_policy& policy,
                                             std::string_view labels = {})
 {

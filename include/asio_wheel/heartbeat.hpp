@@ -19,16 +19,16 @@ namespace asio_wheel {
 /// Keeps a connection alive, by Dubbo's rules.
 ///
 /// **send_ping** comes when the connection was idle in either direction: nothing was sent, or
-/// nothing received, for one interval. The ping proves to the peer that this side is alive, and the
-/// answer proves the same of the peer. Two pings are at least one interval apart, whatever the
-/// caller does.
+/// nothing received, for one interval. The ping proves to the peer that this side is alive; the
+/// answer proves that the peer is. Two pings are at least one interval apart, whatever the caller
+/// does.
 ///
 /// **peer_lost** comes when `max_missed` pings have gone unanswered, for an interval each. With
-/// three pings and an interval of one second, that is 4 s after the last received() if the peer is
-/// silent: pings after 1, 2 and 3 s. If nobody asks for pings in all this time, the peer is lost as
-/// well. peer_lost comes again after each further interval, until received() says that the peer is
-/// back, for example after a reconnect. Only received() keeps a peer from being lost, and a ping
-/// counts as sent whether or not sent() is called after it.
+/// three pings and an interval of one second, a silent peer is lost 4 s after the last received():
+/// pings after 1, 2 and 3 s. The peer is lost even if nobody asks for pings in all this time.
+/// peer_lost comes again after each further interval, until received() says that the peer is back,
+/// for example after a reconnect. Only received() keeps a peer from being lost, and a ping counts
+/// as sent even if sent() is not called after it.
 ///
 /// Beside the members below, a heartbeat has
 /// - `guard()`, `guard(token)`, `guard(type)` and `guard(type, token)`: tie an operation to the
@@ -38,11 +38,11 @@ namespace asio_wheel {
 /// - `cancel()`: ends each async_next() with operation_aborted and returns how many. It leaves
 ///   guarded operations alone.
 /// - `set_error(ec)`: what guarded operations report instead of timed_out.
-/// - `get_executor()`: the executor of handlers without one of their own.
+/// - `get_executor()`: the default executor of handlers.
 ///
 /// Its destruction cancels each async_next(). Guarded operations go on, unguarded from then on.
 ///
-/// sent() and received() read the wheel's clock and store the time. The wheel looks at it once per
+/// sent() and received() read the wheel's clock and store the time. The wheel checks it once per
 /// interval. Counting begins with the construction.
 ///
 ///     heartbeat beat(socket.get_executor(), {.interval = 10s, .max_missed = 3});
@@ -62,7 +62,7 @@ class basic_heartbeat : public detail::keep_alive_base<detail::heartbeat_state, 
   using base = detail::keep_alive_base<detail::heartbeat_state, Executor>;
 
 public:
-  /// The same for another executor.
+  /// The heartbeat type for another executor.
   template <class OtherExecutor>
   struct rebind_executor {
     using other = basic_heartbeat<OtherExecutor>;  ///< a heartbeat of `OtherExecutor`
@@ -85,7 +85,7 @@ public:
   /// Cancels what is pending here, then takes over.
   basic_heartbeat& operator=(basic_heartbeat&& other) = default;
 
-  /// The same from a heartbeat of another executor, which is converted. For
+  /// Takes over from a heartbeat of another executor. Converts the executor. For
   /// `use_awaitable.as_default_on(heartbeat)`.
   template <std::convertible_to<Executor> OtherExecutor>
   basic_heartbeat(basic_heartbeat<OtherExecutor>&& other) : base(std::move(other))
@@ -97,8 +97,8 @@ public:
   /// The options of the constructor.
   [[nodiscard]] const heartbeat_options& options() const noexcept { return this->state_.options(); }
 
-  /// Call this when something was sent to the peer. If several threads do so at the same time, any
-  /// of the times may count.
+  /// Call this when something was sent to the peer. If several threads call it at the same time,
+  /// any of the times may count.
   void sent() noexcept { this->state_.sent(); }
 
   /// Call this when something was received from the peer.
@@ -106,8 +106,8 @@ public:
 
   /// Waits for the next thing to do.
   ///
-  /// Completes at once, as if posted, if that is overdue. If several are pending, each gets an
-  /// event of its own, in turn.
+  /// Completes at once, as if posted, if an event is overdue. If several waits are pending, each
+  /// gets an event of its own, in turn.
   ///
   /// @param token  completion signature `void(error_code, heartbeat_event)`; the executor's default
   ///               token, or asio::deferred. The event means nothing if there is an error.

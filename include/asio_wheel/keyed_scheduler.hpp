@@ -22,39 +22,40 @@
 
 namespace asio_wheel {
 
-/// As `times` of keyed_scheduler::run_every: until it is cancelled.
+/// As `times` of keyed_scheduler::run_every: until the task is cancelled.
 inline constexpr std::size_t forever = detail::unlimited_times;
 
 /// Runs functions later, once or repeatedly, each under a key by which it can be cancelled, as Go's
 /// timing wheels do (ouqiang/timewheel and its kin).
 ///
 /// A key is **live** while a run of its task is still to come. A second task under a live key is
-/// refused. As the last or only run begins the key is free, so that the function may schedule its
-/// successor under it; while an earlier one runs it is live, and the function may cancel itself.
+/// refused. The key is free as the last or only run begins, so that the function may schedule its
+/// successor under the key. During an earlier run the key is live, and the function may cancel
+/// itself.
 ///
 /// The functions run through the scheduler's executor, never inside one of its members, and several
-/// at a time if that executor lets them; but no task runs twice at a time. A function that throws
-/// does so out of the context's `run()`; the other tasks, and the further runs of the same, go on.
+/// at a time if that executor lets them; but no task runs twice at a time. An exception of a
+/// function leaves by the context's `run()`; the other tasks, and later runs of this task, go on.
 ///
-/// Its destructor cancels all tasks, and may be called by one of them. It may outlive its context,
-/// which takes the tasks with it; it must not be given more tasks then.
+/// Its destructor cancels all tasks, and may be called by one of them. The scheduler may outlive
+/// its context, but takes no more tasks then. The context takes the tasks with it.
 ///
 /// Thread safety: a distinct object is safe, and so is a shared one, other than for construction
 /// and destruction: several threads may call `Hash` at once. The scheduler holds its lock while it
 /// compares keys, so `Equal` must not use the scheduler. It holds no lock while it hashes a key,
-/// nor while it copies, moves, calls or destroys a function or a key, nor while it starts or ends a
-/// wait. `Hash` and `Equal` are called only in the members that take a key, and may throw there.
+/// copies, moves, calls or destroys a function or a key, or starts or ends a wait. `Hash` and
+/// `Equal` are called only in the members that take a key, and may throw there.
 template <class Key, class Hash = std::hash<Key>, class Equal = std::equal_to<Key>>
 class keyed_scheduler {
 public:
-  using key_type = Key;                         ///< by which a task is known
+  using key_type = Key;                         ///< names a task
   using executor_type = asio::any_io_executor;  ///< that of the functions
   using duration = detail::duration;            ///< of the wheel's clock
   using time_point = detail::time_point;        ///< of the wheel's clock
 
   /// A scheduler without tasks.
   ///
-  /// @param place  the wheel, or an executor or context whose wheel it is to be (see use_wheel).
+  /// @param place  a wheel, or an executor or context whose wheel to use (see use_wheel).
   /// Exceptions: std::bad_alloc, and what use_wheel() throws.
   explicit keyed_scheduler(wheel_place<> place) : place_(place), tasks_(new task_map(place)) {}
   keyed_scheduler(const keyed_scheduler&) = delete;
@@ -68,16 +69,16 @@ public:
 
   /// Runs `f` once, after `delay`. Returns false, with nothing changed, if the key is live.
   ///
-  /// @param key    by which it can be cancelled.
+  /// @param key    names the task.
   /// @param delay  rounded up to the wheel's next tick; zero or less: as soon as possible, as if
   ///               posted.
   /// @param f      called as `f()`; may be movable only. It is destroyed after it ran, or soon
   ///               after it was cancelled.
-  /// Errors: if the wheel has too many waits or ends them all, the task is gone; for the former,
-  ///   system_error leaves by `run()`. So does std::bad_alloc, with the task, if there is no memory
-  ///   for a later run's wait. If the scheduler's executor drops the function that a run comes in,
-  ///   the task is gone. wheel.cancel_all() also ends a task that is running: it counts the task,
-  ///   which does not run again.
+  /// Errors: the task ends if the wheel has too many waits, and a system_error leaves by `run()`.
+  ///   The task also ends if there is no memory for a later run's wait, and std::bad_alloc leaves
+  ///   by `run()`. It also ends if the scheduler's executor drops the function that brings a run.
+  ///   wheel.cancel_all() ends all tasks, and counts them. A task that is running then does not run
+  ///   again.
   /// Exceptions: std::bad_alloc, and what the key and `f` throw; nothing is scheduled then.
   template <detail::task_function F>
   bool run_after(Key key, detail::any_delay delay, F f)
@@ -88,10 +89,10 @@ public:
   /// Runs `f` after each `period`, `times` in all. Returns false, with nothing changed, if the key
   /// is live.
   ///
-  /// The turns are a period apart and do not drift. Those that pass while the function runs, or
-  /// while the context is not run, are skipped, and do not count as one of the `times`.
+  /// The turns are a period apart and do not drift. Turns that pass while the function runs, or
+  /// while the context is not run, are skipped and do not count as `times`.
   ///
-  /// @param key     by which it can be cancelled.
+  /// @param key     names the task.
   /// @param period  more than zero, or std::invalid_argument is thrown.
   /// @param f       called as `f()`; may be movable only. It is destroyed after its last run, or
   ///                soon after it was cancelled.
@@ -107,20 +108,20 @@ public:
     return add(std::move(key), period, times, std::move(f));
   }
 
-  /// Cancels the task under `key`. Returns whether there was one: a run was still to come, and will
-  /// not begin any more. One that has begun is not interrupted.
+  /// Cancels the task under `key`. Returns true if the key was live: the next run will not begin. A
+  /// run that has begun is not interrupted.
   /// Exceptions: here and below, what Hash and Equal throw.
   bool cancel(const Key& key) { return tasks_->cancel(key); }
 
-  /// Cancels all tasks. Returns how many: those of which a run was still to come. Tasks that other
-  /// threads start meanwhile may stay.
+  /// Cancels all tasks. Returns how many had a run to come. Tasks that other threads start
+  /// meanwhile may stay.
   std::size_t cancel_all() noexcept { return tasks_->cancel_all(); }
 
   /// Moves the next run of a task to `delay` from now, in one step: it does not run before, and its
-  /// turns are counted from there. Returns false, with nothing changed, if the key is not live, or
-  /// wheel.cancel_all() has ended the run that was to come.
+  /// later turns count from there. Returns false, with nothing changed, if the key is not live, or
+  /// wheel.cancel_all() has ended the next run.
   ///
-  /// A function that repeats may move its own next run, and another thread may while it runs.
+  /// While a function that repeats runs, it may move its next run, and so may another thread.
   ///
   /// @param key  of the task.
   /// @param delay  rounded up to the wheel's next tick; zero or less: as soon as possible.
@@ -130,15 +131,15 @@ public:
     return t && t->move(delay);
   }
 
-  /// When the next run is, or nothing if the key is not live. While a function that repeats runs,
-  /// that is the one after.
+  /// When the next run is, or nothing if the key is not live. While a function runs, its next run
+  /// is the run after.
   [[nodiscard]] std::optional<time_point> expiry(const Key& key) const
   {
     const task_ptr t = tasks_->find(key);
     return t ? std::optional(t->next_turn()) : std::nullopt;
   }
 
-  /// Whether the key is live.
+  /// Returns true if the key is live.
   [[nodiscard]] bool contains(const Key& key) const { return bool(tasks_->find(key)); }
 
   /// How many keys are live.
@@ -150,7 +151,7 @@ private:
   using task_ptr = detail::intrusive_ptr<task>;
   using map_ptr = detail::intrusive_ptr<task_map>;
 
-  /// One task. The map and the wait's handler own it; those who wait own the map.
+  /// One task. The map and the wait's handler own it; the handlers own the map.
   struct task : detail::scheduled_task, detail::intrusive_ref_counter<task> {
     task(const map_ptr& m, std::size_t h, Key&& k, duration delay, std::size_t times)
       : detail::scheduled_task(m->core(), delay, times),
@@ -175,8 +176,8 @@ private:
     [[no_unique_address]] F function;
   };
 
-  /// The handler of a task's wait. One that is destroyed uncalled ends the task: there was no
-  /// memory for the wait, an executor has dropped it, or the context goes.
+  /// The handler of a task's wait. If it is destroyed uncalled, it ends the task: there was no
+  /// memory for the wait, an executor has dropped the handler, or the context goes.
   class turn_handler {
   public:
     explicit turn_handler(const task_ptr& t) noexcept : task_(t) {}
@@ -195,8 +196,8 @@ private:
     task_ptr task_;
   };
 
-  /// The live tasks, and for a moment some that are over. They are made before the lock is taken,
-  /// and destroyed after it is released. The set has each key's hash, and never calls `Hash`: it
+  /// The live tasks, and for a moment some that are over. Tasks are made before the lock is taken,
+  /// and destroyed after it is released. The set stores each key's hash and never calls `Hash`. It
   /// erases a task by its address.
   class task_map : public detail::intrusive_ref_counter<task_map> {
   public:

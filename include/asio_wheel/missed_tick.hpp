@@ -7,8 +7,8 @@
 
 namespace asio_wheel {
 
-/// When the next tick is due after one that was taken too late. Too late means that the tick after
-/// it was due, too, or that it was late by more than 5 ms and more than two ticks of the wheel.
+/// When the next tick is due after a tick was taken too late. Too late means: the tick after it was
+/// due, too, or it was late by more than 5 ms and more than two ticks of the wheel.
 ///
 /// With a period of 10, and a consumer that takes no tick from 10 to 37:
 /// ```text

@@ -18,7 +18,7 @@ struct pending_handlers {
     std::string handler;          ///< the type, demangled
     std::uint64_t count = 0;      ///< how many of them wait
     detail::time_point earliest;  ///< when the first of them expires
-    detail::time_point latest;    ///< when the last of them does; time_point::max() is never
+    detail::time_point latest;    ///< when the last of them expires; max() is never
   };
 
   std::vector<row> rows;       ///< the largest count first

@@ -27,23 +27,23 @@ namespace asio_wheel {
 
 /// How bytes travel between the two ends of a simulated connection, the same both ways.
 ///
-/// Bytes are sent in segments of up to 1,460. They arrive in order: one that is late holds up those
-/// behind it.
+/// Bytes are sent in segments of up to 1,460. They arrive in order: a late segment holds up the
+/// segments behind it.
 struct simulated_link {
   detail::any_delay latency{};       ///< from the moment a byte has left to its arrival
   detail::any_delay jitter{};        ///< each segment's latency grows by a random part of this
   std::size_t bytes_per_second = 0;  ///< how fast bytes leave; 0: at once
 
-  /// How many bytes an end may have sent that its peer has not read, at least 1. A write waits for
-  /// room, which is made as soon as the peer reads.
+  /// How many bytes an end may have sent before its peer has read them; at least 1. A write waits
+  /// for room until the peer reads.
   std::size_t send_buffer = 65536;
 
-  /// Of all that is random. The same seed and the same calls at the same times give the same order
-  /// and the same times.
+  /// The seed of all that is random. Equal seeds and equal calls at equal times give equal orders
+  /// and times.
   std::uint64_t seed = 1;
 
-  /// The share of segments that are lost, 0 to 1. A lost one arrives 200 ms and two latencies
-  /// later, as if it was sent again once.
+  /// The share of segments that are lost, 0 to 1. A lost segment arrives 200 ms and two latencies
+  /// later, as if sent again once.
   double loss = 0;
 };
 
@@ -51,10 +51,10 @@ struct simulated_link {
 struct simulated_fault {
   /// The kinds of faults.
   enum kind_type {
-    stall,       ///< they stay on the way
-    resume,      ///< and go on
-    reset,       ///< pending and later operations of both ends fail with connection_reset, and what
-                 ///< was not read is lost
+    stall,       ///< the bytes stay on the way
+    resume,      ///< stalled bytes go on
+    reset,       ///< pending and later operations of both ends fail with connection_reset; unread
+                 ///< bytes are lost
     half_close,  ///< an end of stream follows them
     drop,        ///< nothing arrives any more, in either direction, and nobody is told
     chunk,       ///< no read or write of this end moves more than `bytes`; 0: no limit any more
@@ -75,30 +75,31 @@ struct simulated_operation;
 /// One end of a connection, or none: what simulated streams of all executors have in common.
 class ASIO_WHEEL_EXPORT simulated_end {
 public:
-  /// Returns true if there is a connection that was not closed here. One that was reset is open.
+  /// Returns true if there is a connection that was not closed here. A connection that was reset is
+  /// open.
   [[nodiscard]] bool is_open() const noexcept;
 
-  /// How many bytes have arrived and were not read.
+  /// How many bytes have arrived unread.
   [[nodiscard]] std::size_t available() const noexcept;
 
-  /// Ends pending operations with operation_aborted, other than writes that have sent something.
+  /// Ends pending operations with operation_aborted, except writes that have sent something.
   void cancel() noexcept;
-  /// The same; `ec` is cleared.
+  /// As cancel(); clears `ec`.
   void cancel(error_code& ec) noexcept { cancel(), ec.clear(); }
 
   /// Ends pending operations with operation_aborted, and the stream. The peer gets what was
-  /// written, and then the end of stream. What it sends from then on is answered by a reset, when
-  /// it has arrived. What was not read is lost, and nobody is told of that.
+  /// written, and then the end of stream. A reset answers what the peer sends from then on, when it
+  /// arrives. Unread bytes are lost, and nobody is told.
   void close() noexcept;
-  /// The same; `ec` is cleared.
+  /// As close(); clears `ec`.
   void close(error_code& ec) noexcept { close(), ec.clear(); }
 
-  /// Ends one direction or both, as for a socket: the peer reads the end of stream behind what was
-  /// written, and writes fail with broken_pipe; reads find the end of stream once they have taken
-  /// what has arrived.
+  /// Ends one direction or both, as for a socket: after a send shutdown the peer reads the end of
+  /// stream behind what was written, and writes here fail with broken_pipe; after a receive
+  /// shutdown reads here find the end of stream behind what has arrived.
   /// Errors: bad_descriptor, not_connected.
   void shutdown(asio::socket_base::shutdown_type what, error_code& ec) noexcept;
-  /// The same. Exceptions: system_error.
+  /// As above. Exceptions: system_error.
   void shutdown(asio::socket_base::shutdown_type what)
   {
     error_code ec;
@@ -106,13 +107,13 @@ public:
     if (ec) throw system_error(ec, "shutdown");
   }
 
-  /// Lets a fault happen now. Without a connection these do nothing.
+  /// Lets a fault happen now. Without a connection, this and all below do nothing.
   void inject(simulated_fault fault) noexcept;
-  /// The same after a time. The fault is a wait, which ends with the connection.
+  /// Lets a fault happen after a delay. The fault is a wait, which ends with the connection.
   /// Exceptions: std::bad_alloc.
   void inject_after(detail::any_delay delay, simulated_fault fault);
-  /// The same behind the next `n` bytes of this end: when the last of them has arrived, and before
-  /// the next one does. Exceptions: std::bad_alloc.
+  /// Lets a fault happen behind the next `n` bytes of this end: when the last of these has arrived,
+  /// and before the byte after it does. Exceptions: std::bad_alloc.
   void inject_after_bytes(std::size_t n, simulated_fault fault);
 
   void stall() noexcept { inject(simulated_fault::stall); }    ///< simulated_fault::stall
@@ -140,12 +141,12 @@ public:
   [[nodiscard]] static std::pair<simulated_end, simulated_end> connect(wheel_timer_service& wheel,
                                                                        const simulated_link& link);
 
-  /// An operation for up to `size` bytes, for start(). Its handler is called through `ex` if it has
-  /// no executor.
+  /// An operation for up to `size` bytes, for start(). A handler without an executor is called
+  /// through `ex`.
   [[nodiscard]] operation prepare(const asio::any_io_executor& ex, bool writes,
                                   std::size_t size) const;
 
-  /// Starts an operation whose wait calls `self`, which is of asio::async_compose.
+  /// Starts an operation whose wait calls `self`, from asio::async_compose.
   template <class Self>
   static void start(Self& self, const operation op);
 
@@ -169,10 +170,10 @@ private:
 
 namespace detail {
 
-/// A read, a write or an accept. Its handler is that of a wait on the timer, which never ends by
-/// itself: the connection cancels the wait when the operation can complete. So the wheel takes care
-/// of the handler's executor, allocator, slot and outstanding work, and destroys the handler with
-/// its context.
+/// A read, a write or an accept. A wait on the timer has its handler. The wait never ends by
+/// itself: the connection cancels it when the operation can complete. So the wheel takes care of
+/// the handler's executor, allocator, slot and outstanding work, and destroys the handler with its
+/// context.
 struct simulated_operation {
   wheel_timer timer;
   std::string bytes;       ///< to write, or room for what is read
@@ -199,28 +200,28 @@ void simulated_end::start(Self& self, const operation op)
 ///     async_read(server, buffer, timeout_after(5s, handler));
 ///     client.stall();  // the server hears nothing more, and times out
 ///
-/// Ends of a connection may be on different executors and contexts. What is on the way is waits on
+/// Ends of a connection may be on different executors and contexts. Bytes on the way are waits on
 /// the wheel that the connection was made with. Each pending operation is a wait for
-/// time_point::max() on the wheel of its stream's context. So all of them count in `pending()` and
+/// time_point::max() on the wheel of its stream's context. So all of these count in `pending()` and
 /// for `max_pending`, and `cancel_all()` ends the operations. A stream may be destroyed with its
-/// context, and the two contexts in either order; when the wheel's context is gone, nothing arrives
-/// any more.
+/// context, and the two contexts may go in either order. When the wheel's context is gone, nothing
+/// arrives any more.
 ///
-/// A write takes what there is room for when it starts, as a socket does. A read takes what there
-/// is when its handler begins. At the end of the wheel's memory the connection fails with
+/// A write takes what there is room for when it starts, as with a socket. A read takes what has
+/// arrived when its handler begins. If the wheel has no memory, the connection fails with
 /// `no_memory`.
 ///
 /// Under a virtual_time all is deterministic if one thread runs the contexts.
 ///
-/// Thread safety: as a socket. One thread or strand at a time uses a stream; that of the other end
-/// may run at the same time.
+/// Thread safety: as a socket. One thread or strand at a time uses a stream; the two ends may run
+/// at the same time.
 template <std::convertible_to<asio::any_io_executor> Executor = asio::any_io_executor>
 class basic_simulated_stream : public simulated_end {
 public:
-  using executor_type = Executor;                    ///< of handlers without one of their own
+  using executor_type = Executor;                    ///< the default executor of handlers
   using lowest_layer_type = basic_simulated_stream;  ///< for asio::ssl::stream
 
-  /// The same for another executor.
+  /// The stream type for another executor.
   template <class Other>
   struct rebind_executor {
     using other = basic_simulated_stream<Other>;  ///< a stream of `Other`
@@ -228,23 +229,23 @@ public:
 
   /// A stream without a connection.
   explicit basic_simulated_stream(const executor_type& ex) : executor_(ex) {}
-  /// The same.
+  /// A stream without a connection, on the context's executor.
   template <execution_context_type Context>
     requires std::constructible_from<Executor, typename Context::executor_type>
   explicit basic_simulated_stream(Context& context) : executor_(context.get_executor()) {}
 
-  /// Takes over the connection and its pending operations. The other has none afterwards.
+  /// Takes over the connection and its pending operations. The other stream has no connection then.
   basic_simulated_stream(basic_simulated_stream&& other)
     : basic_simulated_stream(other.executor_, std::move(other))
   {}
-  /// The same. Closes what is open here.
+  /// Closes the connection here, then takes over.
   basic_simulated_stream& operator=(basic_simulated_stream&& other)
   {
     simulated_end::operator=(std::move(other));
     executor_ = other.executor_;
     return *this;
   }
-  /// The same from a stream of another executor, which is converted.
+  /// Takes over from a stream of another executor. Converts the executor.
   template <class Other>
     requires(!std::same_as<Other, Executor> && std::constructible_from<Executor, const Other&>)
   explicit basic_simulated_stream(basic_simulated_stream<Other>&& other)
@@ -261,12 +262,12 @@ public:
   {}
   /// @endcond
 
-  /// The executor of handlers that have none of their own.
+  /// The default executor of handlers.
   [[nodiscard]] const executor_type& get_executor() const noexcept { return executor_; }
 
   /// For asio::ssl::stream.
   [[nodiscard]] lowest_layer_type& lowest_layer() noexcept { return *this; }
-  /// The same.
+  /// For asio::ssl::stream.
   [[nodiscard]] const lowest_layer_type& lowest_layer() const noexcept { return *this; }
 
   /// Reads some bytes.
@@ -294,8 +295,8 @@ public:
       token, executor_);
   }
 
-  /// Writes some bytes; they have left when it completes. All else as async_read_some(), with
-  /// broken_pipe in the place of eof.
+  /// Writes some bytes. The bytes have left when it completes. All else as async_read_some(), with
+  /// broken_pipe in place of eof.
   template <class Buffers, asio::completion_token_for<void(error_code, std::size_t)> Token =
                              detail::default_token_for<executor_type>>
   auto async_write_some(const Buffers& buffers, Token&& token = {})
@@ -323,7 +324,7 @@ private:
 using simulated_stream = basic_simulated_stream<>;
 
 /// Two streams that are connected, on two executors.
-/// Exceptions: std::invalid_argument that names the first bad value of the link and its range;
+/// Exceptions: std::invalid_argument, naming the first bad value of the link and its range;
 ///   std::bad_alloc.
 template <class First, class Second>
 [[nodiscard]] auto simulated_pair(wheel_timer_service& wheel, const simulated_link& link,
@@ -334,7 +335,7 @@ template <class First, class Second>
                    basic_simulated_stream<Second>(second_executor, std::move(second)));
 }
 
-/// The same on the wheel's executor.
+/// Two streams that are connected, on the wheel's executor.
 [[nodiscard]] inline auto simulated_pair(wheel_timer_service& wheel,
                                          const simulated_link& link = {})
 {
@@ -351,7 +352,7 @@ template <class First, class Second>
 template <std::convertible_to<asio::any_io_executor> Executor = asio::any_io_executor>
 class basic_simulated_acceptor {
 public:
-  using executor_type = Executor;                        ///< that of the accepted streams, too
+  using executor_type = Executor;                        ///< also the accepted streams' executor
   using stream_type = basic_simulated_stream<Executor>;  ///< what is accepted
 
   /// An acceptor that is open.
@@ -363,7 +364,7 @@ public:
       line_(simulated_end::connect(place.wheel, {}))
   {}
 
-  /// The executor of handlers that have none of their own.
+  /// The default executor of handlers.
   [[nodiscard]] const executor_type& get_executor() const noexcept { return executor_; }
 
   /// Returns true unless it was closed.
@@ -372,10 +373,10 @@ public:
   /// Ends pending accepts with operation_aborted.
   void cancel() noexcept { line_.second.cancel(); }
 
-  /// The same, and resets the connections that were not accepted.
+  /// As cancel(), and resets the connections that were not accepted.
   void close() noexcept { line_.second.close(), line_.first.close(); }
 
-  /// A connection to this acceptor. It stands at once, and may be accepted later.
+  /// A connection to this acceptor. It is connected at once, and may be accepted later.
   ///
   /// @param link  of the connection.
   /// @param ex  the executor of the client's end, the acceptor's by default.
@@ -389,7 +390,7 @@ public:
       throw system_error(asio::error::connection_refused, "connect");
     return basic_simulated_stream<ClientExecutor>(ex, std::move(client));
   }
-  /// The same.
+  /// A connection whose client end is on the acceptor's executor.
   [[nodiscard]] stream_type connect(const simulated_link& link = {})
   {
     return connect(link, executor_);
@@ -416,7 +417,7 @@ public:
 private:
   wheel_timer_service* wheel_;
   executor_type executor_;
-  // The ends of new connections travel over one.
+  // The ends of new connections travel over this connection.
   std::pair<simulated_end, simulated_end> line_;
 };
 

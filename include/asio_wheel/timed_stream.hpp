@@ -39,55 +39,55 @@ class keep_alive_base;
 ///     stream.expires_after(30s);
 ///     co_await http::async_read(stream, buffer, request);
 ///
-/// The expiry is that of all operations which start from then on, until it is set again. An
-/// operation that is still running when it comes is cancelled and completes with
-/// asio::error::timed_out. One that starts later completes so at once, and does nothing; while
-/// others are running, it may start, and be cancelled at the wheel's next tick. Setting the expiry
-/// does not change running operations: each keeps the one it was started under. A connect counts as
+/// An expiry holds for all operations that start after it was set, until it is set again. It
+/// cancels operations that are still running: they complete with asio::error::timed_out. An
+/// operation that starts later does nothing, and completes with timed_out at once. While others are
+/// running, it may start instead, and be cancelled at the wheel's next tick. Setting the expiry
+/// does not change running operations: each keeps the expiry it started under. A connect counts as
 /// a write.
 ///
 /// **After a timeout the stream is open.** beast::tcp_stream closes its socket. Here the owner
 /// closes it, and may first send the peer a last message or read its address. Nothing else can
-/// close the socket while he uses it. A read that timed out has lost nothing. A write may have sent
-/// a part of its data, as any write that fails.
+/// close the socket meanwhile. A read that timed out has lost nothing. A write that timed out may
+/// have sent a part of its data, as any failed write.
 ///
-/// An operation that completes first keeps its result, even if the time is over when its handler is
-/// called. Setting an expiry costs a clock reading and a store. Starting and ending an operation
+/// An operation that completes first keeps its result, even if its handler is called after the
+/// expiry. Setting an expiry costs a clock reading and a store. Starting and ending an operation
 /// files nothing in the wheel: all operations of a stream share one wait.
 ///
 /// @tparam NextLayer  as `asio::ip::tcp::socket`, a local socket or `beast::test::stream`. Members
 ///                    that it cannot support do not compile when they are used.
 ///
-/// Thread safety: as a socket. Operations, their handlers and all members are to be on one strand,
-/// if several threads run the context.
+/// Thread safety: as a socket. If several threads run the context, use operations, their handlers
+/// and all members on one strand.
 template <class NextLayer>
 class timed_stream : public detail::stream_types<NextLayer> {
 public:
-  /// The executor of handlers without one of their own.
+  /// The default executor of handlers.
   using executor_type = std::remove_cvref_t<decltype(std::declval<NextLayer&>().get_executor())>;
   using socket_type = NextLayer;          ///< what the stream reads from and writes to
   using duration = detail::duration;      ///< of the wheel's clock
   using time_point = detail::time_point;  ///< of the wheel's clock
   using lowest_layer_type = NextLayer;    ///< for asio::ssl::stream
 
-  /// The same for another executor.
+  /// The stream type for another executor.
   template <class Executor>
   struct rebind_executor {
     /// a stream of `Executor`
     using other = timed_stream<typename NextLayer::template rebind_executor<Executor>::other>;
   };
 
-  /// A stream without expiry and limits. The arguments are those of the next layer's constructors:
-  /// an executor, a context, or a socket to be moved in.
+  /// A stream without expiry and limits. Takes the arguments of the next layer's constructors: an
+  /// executor, a context, or a socket to move in.
   template <class... Args>
     requires(sizeof...(Args) != 0 && std::constructible_from<NextLayer, Args...>)
   explicit timed_stream(Args&&... args) : socket_(std::forward<Args>(args)...) {}
 
-  /// Takes over the socket and the deadlines; no operation may be pending. The other is as a socket
-  /// that was moved from, without deadlines.
+  /// Takes over the socket and the deadlines; no operation may be pending. The other stream has a
+  /// moved-from socket and no deadlines then.
   timed_stream(timed_stream&& other) = default;
 
-  /// The same. Closes what is open here.
+  /// Closes what is open here, then takes over.
   timed_stream& operator=(timed_stream&& other) = default;
 
   /// Takes over a stream of another executor with its deadlines, as the move constructor does. For
@@ -105,15 +105,15 @@ public:
   /// The executor of the socket.
   [[nodiscard]] executor_type get_executor() noexcept { return socket_.get_executor(); }
 
-  /// The next layer, for all that the stream itself does not offer. What is started there has no
-  /// deadline.
+  /// The next layer, for what the stream itself does not offer. Operations started on the layer
+  /// have no deadline.
   [[nodiscard]] socket_type& socket() noexcept { return socket_; }
-  /// The same.
+  /// The next layer.
   [[nodiscard]] const socket_type& socket() const noexcept { return socket_; }
 
   /// For asio::ssl::stream.
   [[nodiscard]] lowest_layer_type& lowest_layer() noexcept { return socket_; }
-  /// The same.
+  /// For asio::ssl::stream.
   [[nodiscard]] const lowest_layer_type& lowest_layer() const noexcept { return socket_; }
 
   /// Cancels what is pending, and gives the socket away. The expiry and the limits stay.
@@ -123,23 +123,24 @@ public:
     return std::move(socket_);
   }
 
-  /// Lets the operations that start from now on end in `delay`, all of them together. Zero or less
+  /// Sets the expiry to `delay` from now, for all operations that start from now on. Zero or less
   /// is at once; duration::max() is never.
   ///
   /// Exceptions: std::bad_alloc, the first time; what use_wheel() throws.
   void expires_after(detail::any_delay delay) { deadlines_.set_expiry(from_now(delay)); }
 
-  /// The same at a point in time. One that has passed: at once.
+  /// Sets the expiry to a point in time. A point in the past: at once.
   void expires_at(detail::any_deadline deadline)
   {
     static_cast<void>(core());
     deadlines_.set_expiry(deadline);
   }
 
-  /// Lets the operations that start from now on take as long as they want, but for the limits.
+  /// Removes the expiry, for the operations that start from now on. The limits stay.
   void expires_never() noexcept { deadlines_.set_expiry(time_point::max()); }
 
-  /// Limits the operations that start from now on, beside the expiry: the earliest deadline counts.
+  /// Limits the operations that start from now on, in addition to the expiry: the earliest deadline
+  /// counts.
   ///
   ///     stream.set_limits({.read_idle = 60s, .write_stall = 10s, .total = 1h});
   ///
@@ -152,8 +153,7 @@ public:
     deadlines_.set_limits(limits);
   }
 
-  /// What has ended the last operation that completed with timed_out by a deadline of the stream:
-  /// the expiry or one of the limits.
+  /// The cause of the latest timeout by a deadline of the stream: the expiry or one of the limits.
   [[nodiscard]] stream_timeout last_timeout() const noexcept { return deadlines_.last_timeout(); }
 
   /// Tells a heartbeat or a watchdog what the operations do that start from now on: a read that has
@@ -194,20 +194,20 @@ public:
     }
   }
 
-  /// As `socket().connect()`, and `asio::connect(socket(), ...)` where the arguments are a sequence
-  /// or a range of endpoints. Blocks, without a deadline.
+  /// As `socket().connect()`. Blocks, without a deadline.
   template <detail::endpoint_of<NextLayer> Endpoint>
   void connect(const Endpoint& endpoint)
   {
     socket_.connect(endpoint);
   }
-  /// The same, with an error instead of an exception.
+  /// As above, with an error instead of an exception.
   template <detail::endpoint_of<NextLayer> Endpoint>
   void connect(const Endpoint& endpoint, error_code& ec)
   {
     socket_.connect(endpoint, ec);
   }
-  /// The same, for a sequence or a range of endpoints.
+  /// As `asio::connect(socket(), ...)`, for a sequence or a range of endpoints. Blocks, without a
+  /// deadline.
   template <class First, class... Rest>
     requires(!detail::endpoint_of<First, NextLayer>)
   auto connect(const First& first, Rest&&... rest)
@@ -215,13 +215,13 @@ public:
     return asio::connect(socket_, first, std::forward<Rest>(rest)...);
   }
 
-  /// As those of the socket. They block, without a deadline.
+  /// As `socket().read_some()`. Blocks, without a deadline.
   template <class... Args>
   std::size_t read_some(Args&&... args)
   {
     return socket_.read_some(std::forward<Args>(args)...);
   }
-  /// The same, for writing.
+  /// As `socket().write_some()`. Blocks, without a deadline.
   template <class... Args>
   std::size_t write_some(Args&&... args)
   {
@@ -234,8 +234,8 @@ public:
   /// @param token  completion signature `void(error_code)`; the executor's default token, or
   ///               asio::deferred. All operations here take tokens like this.
   /// Errors: timed_out if the deadline came first; operation_aborted if cancelled, also by
-  ///   wheel.cancel_all() if it has a deadline;
-  ///   wheel_errc::too_many_pending if the wheel refused the deadline; else as of the socket.
+  ///   wheel.cancel_all() if it has a deadline; wheel_errc::too_many_pending if the wheel refused
+  ///   the deadline; else the socket's errors.
   /// Executor: the handler's associated executor, or the stream's.
   /// Cancellation: terminal, partial and total, passed on to the socket.
   /// Exceptions: std::bad_alloc; nothing is started then.
@@ -252,9 +252,9 @@ public:
       token);
   }
 
-  /// Connects to one endpoint of a sequence, the first that can be connected to, as
-  /// `asio::async_connect`. The deadline is that of all attempts together.
-  /// Completion signature `void(error_code, endpoint)`.
+  /// Connects to the first endpoint of a sequence that can be connected to, as
+  /// `asio::async_connect`. All attempts share one deadline. Completion signature `void(error_code,
+  /// endpoint)`.
   template <detail::endpoint_sequence Endpoints,
             detail::connect_token<NextLayer> Token = detail::default_token_for<executor_type>>
     requires(!detail::connect_condition_of<std::decay_t<Token>, Endpoints>)
@@ -263,7 +263,7 @@ public:
     return async_connect(endpoints, detail::any_endpoint(), std::forward<Token>(token));
   }
 
-  /// The same for those that `condition` lets pass.
+  /// As above, for the endpoints that `condition` lets pass.
   template <detail::endpoint_sequence Endpoints, class Condition,
             detail::connect_token<NextLayer> Token = detail::default_token_for<executor_type>>
     requires detail::connect_condition_of<Condition, Endpoints>
@@ -287,7 +287,7 @@ public:
     return async_connect(begin, end, detail::any_endpoint(), std::forward<Token>(token));
   }
 
-  /// The same for those that `condition` lets pass.
+  /// As above, for the endpoints that `condition` lets pass.
   template <class Iterator, class Condition,
             asio::completion_token_for<void(error_code, Iterator)> Token =
               detail::default_token_for<executor_type>>
@@ -316,7 +316,7 @@ public:
       token);
   }
 
-  /// The same for writing.
+  /// Writes some bytes. All else as async_read_some().
   template <class Buffers, asio::completion_token_for<void(error_code, std::size_t)> Token =
                              detail::default_token_for<executor_type>>
   auto async_write_some(const Buffers& buffers, Token&& token = {})
@@ -333,7 +333,7 @@ private:
   template <class Other>
   friend class timed_stream;
 
-  /// What limits an operation beside the expiry.
+  /// What limits an operation in addition to the expiry.
   using limit = detail::any_delay stream_limits::*;
 
   template <class... Results>

@@ -25,7 +25,8 @@ public:
   }
 };
 
-/// use_wheel() if the thread does not remember the wheel. Out of line, so that the rest is inline.
+/// The part of use_wheel() for a thread that does not remember the wheel. Out of line, so that the
+/// rest can be inline.
 template <class Executor>
 [[gnu::noinline, gnu::cold]] wheel_timer_service& find_wheel(asio::execution_context& context,
                                                              const Executor& ex)
@@ -47,14 +48,14 @@ template <class Executor>
 template <class T>
 concept execution_context_type = std::derived_from<T, asio::execution_context>;
 
-/// Makes the wheel of `context`, which must not have one yet. Call it before anything that makes a
-/// wheel with default options: use_wheel(), and timers and deadlines on the context or its
-/// executor.
+/// Makes the wheel of `context`. The context must not have a wheel yet. Call it before anything
+/// that makes a wheel with default options: use_wheel(), and timers and deadlines on the context or
+/// its executor.
 ///
-/// Exceptions: asio::service_already_exists if the context has a wheel; std::invalid_argument that
-///   names the first bad option and its range; std::bad_alloc; system_error if the context cannot
+/// Exceptions: asio::service_already_exists if the context has a wheel; std::invalid_argument,
+///   naming the first bad option and its range; std::bad_alloc; system_error if the context cannot
 ///   make what timers need, for example without a free file descriptor.
-/// Thread safety: safe; of several threads one succeeds.
+/// Thread safety: safe; if several threads call it, one succeeds.
 template <execution_context_type Context>
 wheel_timer_service& make_wheel(Context& context, const wheel_options& options = {})
 {
@@ -66,12 +67,12 @@ wheel_timer_service& make_wheel(Context& context, const wheel_options& options =
   }
 }
 
-/// The wheel of an executor's context; made with the default options if there is none. A strand's
-/// context is that of the executor inside. An any_io_executor must not be empty. An
-/// any_completion_executor hides its context, so it has to hold one of Asio's own executors or
-/// strands.
+/// The wheel of an executor's context; made with the default options if there is none. A strand has
+/// the context of the executor inside. An any_io_executor must not be empty. An
+/// any_completion_executor hides its context, so it must hold an executor or a strand of Asio's
+/// own.
 ///
-/// Exceptions: if it has to be made, std::bad_alloc, and system_error as of make_wheel();
+/// Exceptions: if a wheel is made, std::bad_alloc, and system_error as from make_wheel();
 ///   std::logic_error if the executor hides its context.
 /// Thread safety: safe.
 template <class Executor>

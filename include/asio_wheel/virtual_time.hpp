@@ -1,4 +1,4 @@
-// L3 timers: time that passes when a test says so.
+// L3 timers: time that a test moves by hand.
 #pragma once
 
 #include <asio_wheel/detail/base/requirements.hpp>
@@ -24,23 +24,23 @@ namespace asio_wheel {
 /// Whatever is on the wheel follows: waits, timers, deadlines of operations, all that repeats.
 /// The context's other work goes on in real time.
 ///
-/// When it is destroyed, the clock runs again from the real present, which is mostly before the
-/// time that was reached. Waits keep their deadlines, so none is early. A plain wait, a timer's
-/// wait or a cancel_after that is due stays due. A watchdog, a heartbeat, a guarded operation or a
-/// scheduler's task whose handler has not begun waits for its deadline in real time. The destructor
-/// calls no handlers.
+/// When it is destroyed, the clock runs again from the real present, mostly before the time that it
+/// had reached. Waits keep their deadlines, so none is early. A plain wait, a timer's wait or a
+/// cancel_after stays due if it is due. A watchdog, a heartbeat, a guarded operation or a
+/// scheduler's task waits for its deadline in real time, if its handler has not begun. The
+/// destructor calls no handlers.
 ///
-/// There is one clock for all threads: now(), and starting and cancelling waits, are as thread-safe
-/// as ever. Constructing, advancing and destroying are not, and are not allowed in a handler of the
-/// context. An io_context must not be run by others meanwhile. What others start while the clock
-/// stops or starts again is judged by either time.
+/// All threads share the clock: now(), and starting and cancelling waits, stay thread-safe.
+/// Constructing, advancing and destroying are not thread-safe, and are not allowed in a handler of
+/// the context. Nobody else may run an io_context meanwhile. Waits that other threads start while
+/// the clock stops or starts again may go by either time.
 class ASIO_WHEEL_EXPORT virtual_time {
 public:
   using duration = detail::duration;      ///< of the wheel's clock
   using time_point = detail::time_point;  ///< of the wheel's clock
 
-  /// Stops the clock of a wheel in an io_context, which advance() polls, and restarts if it has
-  /// run out of work.
+  /// Stops the clock of a wheel in an io_context. advance() polls the context, and restarts it if
+  /// it has run out of work.
   ///
   /// Exceptions: std::logic_error if another virtual_time has stopped it; std::invalid_argument if
   ///   the wheel's executor is not an io_context's own; std::bad_alloc.
@@ -48,9 +48,9 @@ public:
 
   /// Stops the clock of a wheel in any context.
   ///
-  /// @param wheel      whose clock it is.
-  /// @param run_ready  called by advance(): returns when all handlers have been called that the
-  ///                   context could call without waiting.
+  /// @param wheel      the wheel whose clock stops.
+  /// @param run_ready  called by advance(): calls all handlers that the context can call without
+  ///                   waiting, then returns.
   /// Exceptions: std::logic_error if another virtual_time has stopped it; std::bad_alloc.
   virtual_time(wheel_timer_service& wheel, std::function<void()> run_ready);
 
@@ -60,7 +60,7 @@ public:
   /// Lets the clock run again.
   ~virtual_time();
 
-  /// What the wheel's now() says.
+  /// The wheel's now().
   [[nodiscard]] time_point now() const noexcept;
 
   /// Moves the clock to `d` from now and completes what is due by then, in the order of the
@@ -69,48 +69,49 @@ public:
   /// @param d  how far; zero or less completes what is due now. The clock never gets to
   ///           time_point::max().
   /// Returns how many waits expired, as wheel_stats counts them.
-  /// Exceptions: those of handlers. The clock then stands where the handler saw it, nothing is
-  ///   lost, and the next advance() goes on from there.
+  /// Exceptions: whatever handlers throw. The clock then stands where the handler saw it, nothing
+  ///   is lost, and the next advance() goes on from there.
   std::size_t advance(detail::any_delay d);
 
   /// Completes what is due now, moves the clock to the next tick at which a wait is due, and
-  /// completes what is due then. A watchdog that was touched is due at the time for which it was
-  /// filed: then the clock moves, and nothing expires. Returns false, and leaves the clock, if no
-  /// wait is pending that has a deadline.
+  /// completes what is due then. A touched watchdog is due at the time for which it was filed: the
+  /// clock moves there, and nothing expires. Returns false, and leaves the clock, if no wait with a
+  /// deadline is pending.
   /// Exceptions: as of advance().
   bool advance_to_next();
 
-  /// Moves the clock to the beginning of the next tick, unless it stands at one, and completes what
-  /// is due by then. A delay of whole ticks then ends exactly when it has passed.
+  /// Moves the clock to the beginning of the next tick, unless it stands at the beginning of a
+  /// tick, and completes what is due by then. After that, a delay of whole ticks ends exactly when
+  /// it has passed.
   /// Exceptions: as of advance().
   void align();
 
   /// What advance_until_idle() passed through.
   struct passage {
-    std::size_t expired = 0;  ///< waits that did, in all
+    std::size_t expired = 0;  ///< waits that expired, in all
     duration time{};          ///< how far the clock moved
     bool idle = false;        ///< nothing is left to wait for; otherwise the limit came first
 
-    /// If idle: how many waits are pending that have no deadline, so that time will not end them.
-    /// The wheel's pending_by_handler() says which. Operations of simulated streams are among them.
+    /// If idle: how many pending waits have no deadline, so that time will not end them. Includes
+    /// operations of simulated streams. The wheel's pending_by_handler() says which.
     std::size_t stuck = 0;
 
-    /// If idle: whether the context still has work. An operation or a coroutine waits for something
-    /// that time does not bring: what is stuck, or a socket, a channel, a work guard. For contexts
-    /// with a function that runs ready handlers, whether something is stuck.
+    /// If idle: true if the context still has work. Then an operation or a coroutine waits for
+    /// something that time does not bring: what is stuck, or a socket, a channel, a work guard.
+    /// With a `run_ready` function: true if something is stuck.
     bool blocked = false;
   };
 
   /// Jumps from deadline to deadline, as tokio's paused clock does by itself, and completes what is
-  /// due at each, until nothing is pending that has a deadline, or until the next one is further
-  /// than `limit` from where it began. In the first case the clock stands where the last wait was
-  /// due, in the second at the limit.
+  /// due at each. Stops when no wait with a deadline is pending: the clock then stands where the
+  /// last wait was due. Stops at `limit` from where it began if the next deadline is further: the
+  /// clock then stands at the limit.
   ///
   ///     const auto passage = time.advance_until_idle(24h);
   ///     assert(passage.idle && passage.expired == 5);
   ///
-  /// The limit is one of time: handlers that take no time, and post each other for ever or wait for
-  /// what has passed, keep it, as they would keep run().
+  /// The limit is in time. Handlers that post each other for ever, or wait again and again for a
+  /// time that has passed, keep this function from returning, as they would keep run().
   ///
   /// @param limit  the furthest the clock goes; zero or less completes what is due now.
   /// Exceptions: as of advance().
@@ -122,7 +123,7 @@ private:
 
   detail::intrusive_ptr<detail::wheel_core> core_;
   std::function<void()> run_ready_;
-  const asio::io_context* context_ = nullptr;  ///< if that is what is run
+  const asio::io_context* context_ = nullptr;  ///< the io_context to run; null with a `run_ready`
 };
 
 }  // namespace asio_wheel

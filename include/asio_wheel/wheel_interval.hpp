@@ -23,9 +23,9 @@ namespace asio_wheel {
 /// Ticks at regular times, as `tokio::time::Interval` does.
 ///
 /// The ticks are due at `first + k * period`, and never drift. async_tick() waits for the next tick
-/// that nobody took. If that is already due, it completes at once, as if posted: a consumer who
-/// fell behind gets one tick per call, with other work of the context in between. `missed_tick`
-/// says which ticks these are.
+/// that nobody took. If that tick is already due, it completes at once, as if posted: a consumer
+/// who fell behind gets one tick per call, with other work of the context in between. `missed_tick`
+/// says which ticks follow.
 ///
 /// Thread safety: a distinct object is safe, and so is a shared one, other than for construction,
 /// assignment and destruction. A moved-from object may only be destroyed or assigned to. An
@@ -33,12 +33,12 @@ namespace asio_wheel {
 template <class Executor = asio::any_io_executor>
 class basic_wheel_interval {
 public:
-  using executor_type = Executor;         ///< that of handlers without one of their own
+  using executor_type = Executor;         ///< the default executor of handlers
   using clock_type = detail::clock_type;  ///< the clock of its times
   using duration = detail::duration;      ///< of the clock
   using time_point = detail::time_point;  ///< of the clock
 
-  /// The same for another executor.
+  /// The interval type for another executor.
   template <class OtherExecutor>
   struct rebind_executor {
     using other = basic_wheel_interval<OtherExecutor>;  ///< an interval of `OtherExecutor`
@@ -46,11 +46,11 @@ public:
 
   /// An interval whose first tick is due now, the second one period later.
   ///
-  /// @param place   the wheel, or an executor or context whose wheel it is to be (see use_wheel).
+  /// @param place   a wheel, or an executor or context whose wheel to use (see use_wheel).
   /// @param period  from tick to tick; more than zero. Each tick is completed at the wheel's next
   ///                tick, and the rounding does not add up.
   /// @param missed  what happens to ticks that are taken too late.
-  /// Exceptions: std::invalid_argument that names the period and its range; std::bad_alloc; what
+  /// Exceptions: std::invalid_argument, naming the period and its range; std::bad_alloc; what
   ///   use_wheel() throws.
   basic_wheel_interval(wheel_place<Executor> place, detail::any_delay period,
                        missed_tick missed = missed_tick::burst)
@@ -67,7 +67,7 @@ public:
   /// Takes over the ticks and the pending operations.
   basic_wheel_interval(basic_wheel_interval&&) = default;
 
-  /// The same from an interval of another executor, which is converted. For
+  /// Takes over from an interval of another executor. Converts the executor. For
   /// `use_awaitable.as_default_on(interval)`.
   template <std::convertible_to<Executor> OtherExecutor>
   basic_wheel_interval(basic_wheel_interval<OtherExecutor>&& other)
@@ -82,7 +82,7 @@ public:
   /// Cancels what is pending.
   ~basic_wheel_interval() = default;
 
-  /// The executor of handlers that have none of their own.
+  /// The default executor of handlers.
   [[nodiscard]] executor_type get_executor() const noexcept
   {
     return executor_.get(state_->native());
@@ -92,25 +92,23 @@ public:
   [[nodiscard]] duration period() const noexcept { return state_->period(); }
 
   /// Cancels every async_tick whose handler has not begun: they complete with operation_aborted. No
-  /// tick is lost or moved: a later async_tick waits for the one that was next.
+  /// tick is lost or moved: a later async_tick waits for the next tick as before.
   void cancel() noexcept { state_->cancel(); }
 
   /// Restarts the rhythm: the next tick is due one period from now. Each pending async_tick waits
-  /// for that tick, even if its own was due.
+  /// for that tick, even if its own tick was due.
   void reset() noexcept { state_->reset(); }
 
   /// Waits for the next tick and takes it.
   ///
-  /// Several may be pending. They complete with the same tick, or, if several ticks are due, with
-  /// one of these each.
+  /// Several may be pending. They all complete with one tick, or each with its own if several ticks
+  /// are due.
   ///
-  /// @param token  completion signature `void(error_code, time_point)`, with the time at which the
-  ///               tick was due, however late it is; the executor's default token, or
-  ///               asio::deferred.
+  /// @param token  completion signature `void(error_code, time_point)`, with the time when the tick
+  ///               was due, however late it is; the executor's default token, or asio::deferred.
   /// Errors: success, never before the tick is due; operation_aborted if cancelled by cancel(), the
-  ///   interval's destruction, wheel.cancel_all() or the associated slot, and then no tick was
-  ///   taken;
-  ///   wheel_errc::too_many_pending.
+  ///   interval's destruction, wheel.cancel_all() or the associated slot, and no tick is taken
+  ///   then; wheel_errc::too_many_pending.
   /// Executor: the handler's associated executor, or get_executor().
   /// Cancellation: terminal, partial and total, from any thread, by the associated slot.
   /// Exceptions: std::bad_alloc; nothing is started then.
@@ -126,7 +124,7 @@ private:
   template <class>
   friend class basic_wheel_interval;
 
-  /// The initiation of async_tick(), which may be kept for longer than the interval.
+  /// The initiation of async_tick(). It may outlive the interval.
   struct initiate_tick {
     using executor_type = Executor;
 

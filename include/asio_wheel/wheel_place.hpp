@@ -23,8 +23,8 @@ template <class Executor>
 concept made_of_any_executor = std::constructible_from<Executor, const asio::any_io_executor&>;
 }  // namespace detail
 
-/// A wheel, and the executor of handlers that have none of their own. Meant for parameters: an
-/// executor, a context, a wheel and `{wheel, executor}` convert to it.
+/// A wheel, and the default executor of handlers. Meant for parameters: an executor, a context, a
+/// wheel and `{wheel, executor}` convert to it.
 template <class Executor = asio::any_io_executor>
 struct wheel_place {
   /// The wheel of the executor's context (see use_wheel).
@@ -39,7 +39,7 @@ struct wheel_place {
                                   executor(context.get_executor())
   {}
 
-  /// A given wheel, with its executor, if `Executor` can be made of that, an any_io_executor.
+  /// A given wheel, with its executor, if `Executor` can be made of an any_io_executor.
   wheel_place(wheel_timer_service& w) requires detail::made_of_any_executor<Executor>
     : wheel(w), executor(w.get_executor())
   {}
@@ -48,7 +48,7 @@ struct wheel_place {
   wheel_place(wheel_timer_service& w, const Executor& ex) : wheel(w), executor(ex) {}
 
   wheel_timer_service& wheel;  ///< holds the waits
-  Executor executor;           ///< of handlers without one of their own
+  Executor executor;           ///< the default executor of handlers
 };
 
 }  // namespace asio_wheel

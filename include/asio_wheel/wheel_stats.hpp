@@ -12,14 +12,14 @@
 
 namespace asio_wheel {
 
-/// A histogram of durations in powers of two: bucket 0 counts zero, bucket i > 0 those in
-/// [2^(i-1), 2^i) ns.
+/// A histogram of durations in powers of two: bucket 0 counts zero, bucket i > 0 counts [2^(i-1),
+/// 2^i) ns.
 class ASIO_WHEEL_EXPORT log2_histogram {
 public:
-  /// Counts `d`; counts a negative one as zero.
+  /// Counts `d`; a negative duration counts as zero.
   void add(std::chrono::nanoseconds d) noexcept;
 
-  /// Adds the counts of another.
+  /// Adds the counts of another histogram.
   log2_histogram& operator+=(const log2_histogram& other) noexcept;
 
   /// How many durations were counted.
@@ -28,13 +28,13 @@ public:
   /// An upper bound of the `p`-th percentile: exact to a factor of two, and never above max(). Zero
   /// if nothing was counted.
   ///
-  /// @param p  from 0 to 100; one outside counts as the nearer end.
+  /// @param p  from 0 to 100; a value outside counts as the nearer end.
   [[nodiscard]] std::chrono::nanoseconds percentile(double p) const noexcept;
 
   /// The longest duration; zero if nothing was counted.
   [[nodiscard]] std::chrono::nanoseconds max() const noexcept { return max_; }
 
-  /// Of all that were counted; no more than 292 years.
+  /// The sum of all durations; no more than 292 years.
   [[nodiscard]] std::chrono::nanoseconds sum() const noexcept;
 
   /// The counts, bucket by bucket.
@@ -46,9 +46,9 @@ private:
   std::uint64_t sum_ns_ = 0;  ///< modulo 2^64
 };
 
-/// A histogram of how much of the time allowed was used, in powers of two from both ends: buckets
-/// up to 1/128, 1/64 ... 1/2 of it, and then 3/4, 7/8 ... 63/64 and all. So it is fine where an
-/// alarm belongs.
+/// A histogram of how much of the allowed time was used, in powers of two from both ends: buckets
+/// up to 1/128, 1/64 ... 1/2, and then 3/4, 7/8 ... 63/64 and all. So it is fine near the limit,
+/// where an alarm belongs.
 class ASIO_WHEEL_EXPORT share_histogram {
 public:
   static constexpr std::size_t size = 13;  ///< of `bounds`
@@ -69,16 +69,17 @@ public:
 
   /// The upper bound of the bucket of the `p`-th percentile; zero if nothing was counted.
   ///
-  /// @param p  from 0 to 100; one outside counts as the nearer end.
+  /// @param p  from 0 to 100; a value outside counts as the nearer end.
   [[nodiscard]] double percentile(double p) const noexcept;
 };
 
-/// A reading of a wheel's counters. All but `pending` and `abandoned` are since the wheel was made.
+/// A reading of a wheel's counters. All except `pending` and `abandoned` are since the wheel was
+/// made.
 ///
-/// Operations that one guard or timed_stream holds share a wait. While at least one of them runs,
-/// that counts as one wait, started when the first of them began. It counts as `met` when the last
-/// of them has ended in time. So operations that follow each other count as one each. When the wait
-/// expires, each operation that still runs counts as one more in `started` and in `expired`.
+/// The operations of one guard or timed_stream share a wait. The wait counts as started when the
+/// first of them begins, and as `met` when the last of them has ended in time. So operations that
+/// follow each other count as one each. When the wait expires, each operation that still runs adds
+/// one to `started` and `expired`.
 struct wheel_stats {
   std::uint64_t pending = 0;        ///< waits whose handlers have not begun and were not cancelled
   std::uint64_t started = 0;        ///< waits accepted
@@ -91,10 +92,10 @@ struct wheel_stats {
   std::uint64_t cascaded = 0;       ///< moves of a wait to a finer level
   std::uint64_t largest_batch = 0;  ///< most waits delivered in a row until none was due
 
-  /// How late expired waits were: from the tick at which a wait was due until the function began
-  /// that called its handler. The deadline may lie up to one tick before that tick. A wait whose
-  /// deadline was past when it started counts from its deadline, or from the wheel's latest pass if
-  /// that is later.
+  /// How late expired waits were: from the tick at which a wait was due to the begin of the
+  /// function that called its handler. The deadline may lie up to one tick before that tick. If its
+  /// deadline was past when it started, a wait counts from its deadline, or from the wheel's latest
+  /// pass if the pass is later.
   log2_histogram lateness;
 };
 

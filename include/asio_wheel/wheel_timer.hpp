@@ -12,11 +12,11 @@
 
 namespace asio_wheel {
 
-/// A waitable timer with every member of `asio::basic_waitable_timer<std::chrono::steady_clock>`
-/// that Asio has not deprecated. Its waits are on the timing wheel of its executor's context.
+/// A waitable timer with every member of `asio::basic_waitable_timer<std::chrono::steady_clock>`,
+/// except deprecated members. Its waits are on the timing wheel of its executor's context.
 ///
-/// What differs: its resolution is the wheel's; a wait can be cancelled until its handler begins,
-/// even if it has expired; and the timer may outlive its context, which destroys the handlers
+/// What differs: the wheel sets the resolution; a wait can be cancelled until its handler begins,
+/// even if it has expired; and the timer may outlive its context. The context destroys the handlers
 /// uncalled.
 ///
 /// Thread safety: a distinct object is safe, and so is a shared one, other than for construction,
@@ -29,7 +29,7 @@ class basic_wheel_timer
                                     detail::timer_state, Executor>;
 
 public:
-  /// The same for another executor.
+  /// The timer type for another executor.
   template <class OtherExecutor>
   struct rebind_executor {
     using other = basic_wheel_timer<OtherExecutor>;  ///< a timer of `OtherExecutor`
@@ -37,19 +37,19 @@ public:
 
   using base::base;
 
-  /// Takes over the other timer's expiry and its pending waits. The other one stays on its wheel
+  /// Takes over the other timer's expiry and its pending waits. The other timer stays on its wheel
   /// and executor, as a timer that has expired.
   basic_wheel_timer(basic_wheel_timer&& other) = default;
 
   /// Cancels what is pending here, then takes over.
   basic_wheel_timer& operator=(basic_wheel_timer&& other) = default;
 
-  /// The same from a timer of another executor, which is converted.
+  /// Takes over from a timer of another executor. Converts the executor.
   template <std::convertible_to<Executor> OtherExecutor>
   basic_wheel_timer(basic_wheel_timer<OtherExecutor>&& other) : base(std::move(other))
   {}
 
-  /// The same from a timer of another executor, which is converted.
+  /// Takes over from a timer of another executor. Converts the executor.
   template <std::convertible_to<Executor> OtherExecutor>
   basic_wheel_timer& operator=(basic_wheel_timer<OtherExecutor>&& other)
   {

@@ -21,9 +21,9 @@ namespace asio_wheel {
 /// watchdog).
 ///
 /// A touch is a reading of the wheel's clock and a relaxed store, with no lock, no list and no
-/// allocation behind it, so that there may be one for every message. The wheel looks at the time of
-/// the last touch when the deadline that it knows of has come, and files the wait again for
-/// as long as there is left. Counting begins with the construction.
+/// allocation, so that every message may touch. When the deadline that the wheel knows has come,
+/// the wheel reads the time of the last touch, and files the wait again for what is left. Counting
+/// begins with the construction.
 ///
 /// Beside the members below, a watchdog has
 /// - `guard()`, `guard(token)`, `guard(type)` and `guard(type, token)`: tie an operation to the
@@ -33,7 +33,7 @@ namespace asio_wheel {
 /// - `cancel()`: ends each async_expired() with operation_aborted and returns how many. It leaves
 ///   guarded operations alone.
 /// - `set_error(ec)`: what guarded operations report instead of timed_out.
-/// - `get_executor()`: the executor of handlers without one of their own.
+/// - `get_executor()`: the default executor of handlers.
 ///
 /// Its destruction cancels each async_expired(). Guarded operations go on, unguarded from then on.
 ///
@@ -53,7 +53,7 @@ public:
   using duration = detail::duration;      ///< of the wheel's clock
   using time_point = detail::time_point;  ///< of the wheel's clock
 
-  /// The same for another executor.
+  /// The watchdog type for another executor.
   template <class OtherExecutor>
   struct rebind_executor {
     using other = basic_wheel_watchdog<OtherExecutor>;  ///< a watchdog of `OtherExecutor`
@@ -61,8 +61,8 @@ public:
 
   /// A watchdog that has just been touched.
   ///
-  /// @param place    an executor, a context or a wheel; of the first two, the wheel is found or
-  ///                 made by use_wheel(). `{wheel, executor}` names both.
+  /// @param place    an executor, a context or a wheel; use_wheel() finds or makes the wheel of the
+  ///                 first two. `{wheel, executor}` names both.
   /// @param timeout  how long after its last touch it expires: more than zero; the max() of any
   ///                 duration is never.
   /// Exceptions: std::invalid_argument, naming the timeout and its range; std::bad_alloc; what
@@ -72,8 +72,8 @@ public:
   {}
 
   /// A watchdog whose timeout depends on the wheel's pressure (wheel_timer_service::set_pressure):
-  /// from `window.max` under none to `window.min` under full pressure. Pending waits follow a
-  /// change. None expires before the timeout has passed that applies at that moment.
+  /// from `window.max` without pressure to `window.min` under full pressure. Pending waits follow a
+  /// change. A wait never expires before the timeout of that moment has passed.
   ///
   ///     wheel_watchdog idle(socket.get_executor(), idle_window{5s, 60s});
   ///     wheel.set_pressure(double(connections) / max_connections);
@@ -84,14 +84,14 @@ public:
     : base(place, window)
   {}
 
-  /// Takes over the other's last touch, timeout and pending operations; the other keeps its touch
-  /// and timeout: the longest, if it had an idle_window.
+  /// Takes over the other's last touch, timeout and pending operations. The other keeps its touch
+  /// and its timeout, or `max` if it had an idle_window.
   basic_wheel_watchdog(basic_wheel_watchdog&& other) = default;
 
   /// Cancels what is pending here, then takes over.
   basic_wheel_watchdog& operator=(basic_wheel_watchdog&& other) = default;
 
-  /// The same from a watchdog of another executor, which is converted. For
+  /// Takes over from a watchdog of another executor. Converts the executor. For
   /// `use_awaitable.as_default_on(watchdog)`.
   template <std::convertible_to<Executor> OtherExecutor>
   basic_wheel_watchdog(basic_wheel_watchdog<OtherExecutor>&& other) : base(std::move(other))
@@ -100,22 +100,22 @@ public:
   /// Cancels what is pending.
   ~basic_wheel_watchdog() = default;
 
-  /// A sign of life: puts the expiry off to `timeout()` from now, or revives what has expired.
-  /// Of touches by several threads at the same time, any one may be the one that counts.
+  /// A sign of life: moves the expiry to `timeout()` from now, or revives an expired watchdog. If
+  /// several threads touch at the same time, any of the touches may count.
   void touch() noexcept { this->state_.touch(); }
 
-  /// How long after its last touch it expires; with an idle_window, as things stand.
+  /// How long after its last touch it expires; with an idle_window, under the present pressure.
   [[nodiscard]] duration timeout() const noexcept { return this->state_.timeout(); }
 
-  /// Sets the timeout, which counts from the last touch and applies to what is pending, too.
-  /// A shorter one takes effect at once. It takes the place of an idle_window. Throws
-  /// std::invalid_argument unless it is more than zero.
+  /// Sets the timeout. It counts from the last touch, applies to what is pending, too, and replaces
+  /// an idle_window. A shorter timeout takes effect at once. Throws std::invalid_argument unless it
+  /// is more than zero.
   void set_timeout(detail::any_delay timeout) { this->state_.set_timeout(timeout); }
 
   /// Waits until nothing has touched the watchdog for `timeout()`.
   ///
-  /// Starting this is not a touch: it completes at once, as if posted, if the watchdog has expired.
-  /// Any number of these may be pending; all complete when it expires.
+  /// Starting a wait is not a touch: it completes at once, as if posted, if the watchdog has
+  /// expired. Any number of waits may be pending; all complete when the watchdog expires.
   ///
   /// @param token  completion signature `void(error_code)`; the executor's default token, or
   ///               asio::deferred.

@@ -20,9 +20,9 @@ namespace asio_wheel::detail {
 template <class State, class Executor>
 class keep_alive_base {
 public:
-  using executor_type = Executor;  ///< that of handlers without one of their own
+  using executor_type = Executor;  ///< the default executor of handlers
 
-  /// The executor of handlers that have none of their own.
+  /// The default executor of handlers.
   [[nodiscard]] const executor_type& get_executor() const noexcept
   {
     return executor_.get(state_.native());

@@ -18,7 +18,7 @@ namespace asio_wheel::detail {
 template <class Clock, class WaitTraits, class State, class Executor>
 class timer_object {
 public:
-  using executor_type = Executor;                 ///< that of handlers without one of their own
+  using executor_type = Executor;                 ///< the default executor of handlers
   using clock_type = Clock;                       ///< the clock of its times
   using duration = typename Clock::duration;      ///< of the clock
   using time_point = typename Clock::time_point;  ///< of the clock
@@ -55,7 +55,7 @@ public:
     expires_after(delay);
   }
 
-  /// The executor of handlers that have none of their own.
+  /// The default executor of handlers.
   [[nodiscard]] const executor_type& get_executor() const noexcept
   {
     return executor_.get(native());
