@@ -30,7 +30,7 @@ using asio::ip::tcp;
 using boost::system::error_code;
 using boost::system::system_error;
 
-inline constexpr auto no_throw = asio::as_tuple(asio::use_awaitable);
+inline constexpr auto no_throw = asio::as_tuple(asio::deferred);
 
 class session {
 public:
