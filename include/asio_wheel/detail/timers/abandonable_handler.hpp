@@ -1,4 +1,4 @@
-// L3 timers: a handler that is called whether or not its operation has ended.
+// L3 timers: a handler that may be called before its operation has ended.
 #pragma once
 
 #include <asio_wheel/asio.hpp>
@@ -44,18 +44,17 @@ struct executor_copy {
   Executor executor;
 };
 
-/// Of a handler that has none.
+/// For a handler without an executor.
 template <>
 struct executor_copy<no_executor> {
   no_executor executor;
 };
 
-/// The user's handler in the state of an operation that may be **abandoned**: the handler is taken
-/// out of here and called, and the state is left to the operation. A result that comes later ends
-/// here.
+/// The user's handler in the state of an operation that may be **abandoned**: the handler is moved
+/// out and called, and the state is left to the operation. A later result ends here.
 ///
-/// The operation is served by copies, or not at all, as the handler may be gone: it has the
-/// handler's executor, and no allocator of the handler's.
+/// The operation gets a copy of the handler's executor, and no allocator of the handler, as the
+/// handler may be gone.
 template <class Handler, class Executor>
 class abandonable_handler : public executor_copy<Executor> {
 public:
@@ -66,7 +65,7 @@ public:
   {}
 
   /// Takes the handler out, and counts the operation until this object goes. Throws what the move
-  /// of the handler throws, which is gone then.
+  /// of the handler throws. The handler is gone then.
   [[nodiscard]] Handler abandon(wheel_core& core)
   {
     if constexpr (requires { handler_->count_abandoned(); }) handler_->count_abandoned();
@@ -77,7 +76,7 @@ public:
 
   [[nodiscard]] const Handler& inner() const noexcept { return *handler_; }
 
-  /// That of a handler with a policy, as long as it is here.
+  /// The replacement of a handler with a policy, as long as the handler is here.
   [[nodiscard]] error_code replacement(wait_outcome how) noexcept
   {
     if constexpr (requires { handler_->replacement(how); })
@@ -106,7 +105,7 @@ inline constexpr bool is_abandonable = false;
 template <class Handler, class Executor>
 inline constexpr bool is_abandonable<abandonable_handler<Handler, Executor>> = true;
 
-/// Makes one of a handler that is offered `candidate`, the operation's executor.
+/// Makes an abandonable_handler of a handler, offering it `candidate`, the operation's executor.
 template <class Handler, class Candidate>
 [[nodiscard]] auto make_abandonable(Handler&& handler, [[maybe_unused]] const Candidate& candidate)
 {
@@ -120,7 +119,7 @@ template <class Handler, class Candidate>
   }
 }
 
-/// Calls a handler with this error, and what else the first signature has as if made by default.
+/// Calls a handler with `ec`, and default values for the other arguments of the first signature.
 template <class... Signatures, class Handler>
 void call_with_error(Handler&& handler, const error_code& ec)
 {
@@ -138,7 +137,7 @@ void call_with_error(Handler&& handler, const error_code& ec)
 
 }  // namespace asio_wheel::detail
 
-/// Asked for when the operation starts, and not after the handler has gone.
+/// Asked for only when the operation starts, while the handler is there.
 template <class Handler, class Executor, class Slot>
 struct asio_wheel::asio::associated_cancellation_slot<
   asio_wheel::detail::abandonable_handler<Handler, Executor>, Slot> {

@@ -23,8 +23,8 @@ namespace asio_wheel::detail {
 /// The state of one operation with a deadline: the user's handler, the deadline and what the
 /// operation proper listens to, in one allocation.
 ///
-/// `Fallback` is the executor that the handler is offered. It is no_executor if a handler without
-/// one may run anywhere, or if the handler has an executor whatever it is offered. `Where` is a
+/// `Fallback` is the executor that the handler is offered. It is no_executor if the handler has no
+/// executor and may run anywhere, or if it has an executor whatever it is offered. `Where` is a
 /// deadline_filing or a guard_filing.
 template <class Handler, class Fallback, class Where, class... Signatures>
 class deadline_operation final : public deadline_wait {
@@ -56,10 +56,10 @@ public:
   {}
   deadline_operation(const deadline_operation&) = delete;
   deadline_operation& operator=(const deadline_operation&) = delete;
-  ~deadline_operation() {}  // no result is left in here by then
+  ~deadline_operation() {}  // no result is left here by then
 
-  /// Lasts while the operation is being initiated. Its end, with or without an exception, files the
-  /// deadline, unless the operation has ended.
+  /// Lasts while the operation is being initiated. Its end files the deadline, also after an
+  /// exception, unless the operation has ended.
   struct initiation {
     deadline_operation& op;
     const Where& where;
@@ -105,9 +105,9 @@ private:
   static constexpr bool runs_anywhere = std::is_same_v<executor_type, no_executor>;
   static constexpr auto first_time = ~std::uint64_t{0};
 
-  /// What is done behind the handler of an operation that has ended.
+  /// What is left to do after the handler of an ended operation.
   struct epilogue {
-    operation_guard* guard;  ///< with its count
+    operation_guard* guard;  ///< counted
     shard* to_tell_of;
 
     [[gnu::always_inline]] ~epilogue()
@@ -131,11 +131,11 @@ private:
   /// The deadline on its way to the handler's executor, with a hold on the state. The executor may
   /// drop it.
   ///
-  /// If that is a strand, a handler there that has destroyed an I/O object may have run before it,
-  /// and the object's aborted operation may have yet to come to the strand. So the deadline goes
-  /// from the executor once through its context, behind what is queued, and back. It does so again
-  /// if a handler of the wheel has begun meanwhile, which may have been the one; and waits for a
-  /// tick now and then, as long as many begin.
+  /// On a strand, a handler that has destroyed an I/O object may have run before the deadline,
+  /// while the object's aborted operation has yet to reach the strand. So the deadline goes from
+  /// the executor once through its context, behind what is queued, and back. If a handler of the
+  /// wheel has begun meanwhile, the deadline goes round again, as that handler may have destroyed
+  /// the object. While many begin, it waits for a tick now and then.
   class posted_deadline {
   public:
     posted_deadline(deadline_operation& op, const submission& attempt, time_point taken_up,
@@ -167,10 +167,10 @@ private:
     deadline_operation* op_;
     const submission* attempt_;
     time_point taken_up_;
-    std::uint64_t begun_;  ///< handlers of the wheel, when it was at the executor last
+    std::uint64_t begun_;  ///< the wheel's handlers, when last at the executor
   };
 
-  /// The same on its way through the context of the handler's executor.
+  /// A posted_deadline on its way through the context of the handler's executor.
   struct round {
     posted_deadline deadline;
 
@@ -203,8 +203,8 @@ private:
     const submission* attempt_;
   };
 
-  /// The same on its way through the wheel's executor, which is the handler's, or leads to one that
-  /// may call a function at once.
+  /// A posted_call on its way through the wheel's executor. If the handler has its own executor,
+  /// the call goes on to it, and may run there at once.
   template <class Call>
   struct relayed_call {
     Call call;
@@ -218,7 +218,7 @@ private:
     }
   };
 
-  /// What passes on a cancellation from the slot of the user's handler.
+  /// Passes on a cancellation from the slot of the user's handler.
   class forward : public slot_link {
   public:
     void operator()(asio::cancellation_type_t type)
@@ -238,7 +238,7 @@ private:
       return asio::get_associated_executor(handler_, fallback_);
   }
 
-  /// Finds the gate of the handler's context, if that is not the wheel's.
+  /// Finds the gate of the handler's context, unless it is the wheel's context.
   void find_gate()
   {
     const executor_type& ex = executor();
@@ -253,14 +253,14 @@ private:
       else
         find(ex);
     } catch (const std::logic_error&) {
-      // It hides its context.
+      // The executor hides its context.
     } catch (...) {
       destroy();
       throw;
     }
   }
 
-  /// Passes a function to the handler's executor, unless the context of that has gone.
+  /// Passes a function to the handler's executor, unless its context has gone.
   template <class Post>
   [[nodiscard]] submission_result submit_there(Post post)
   {
@@ -282,7 +282,7 @@ private:
 
   // The deadline's side.
 
-  /// The deadline has come, or was cancelled or refused; or the result of its operation was.
+  /// The deadline has come, or was cancelled or refused; or the kept result of the operation was.
   static void do_ask(wait_op& base, shard& at, wait_request request,
                      [[maybe_unused]] time_point taken_up)
   {
@@ -316,7 +316,7 @@ private:
     });
   }
 
-  /// On the handler's executor.
+  /// Runs on the handler's executor.
   void arrive(time_point taken_up, std::uint64_t begun)
   {
     constexpr int most_rounds = 256, rounds_in_a_tick = 8;
@@ -327,7 +327,7 @@ private:
     if (rounds_ % rounds_in_a_tick != 0 || !keep_refused()) go_round(taken_up, now_begun);
   }
 
-  /// Sends it once through the context of that executor.
+  /// Sends the deadline once through the context of the handler's executor.
   void go_round(time_point taken_up, std::uint64_t begun)
   {
     pass_on([&](const submission& attempt) {
@@ -342,7 +342,7 @@ private:
     });
   }
 
-  /// Passes the deadline on. What the executor refuses is left to the next pass.
+  /// Passes the deadline on. If the executor refuses it, the next pass tries again.
   template <class Post>
   void pass_on(Post post)
   {
@@ -357,8 +357,7 @@ private:
     release_elsewhere();
   }
 
-  /// The deadline has arrived: cancels the operation if it still goes on, on the handler's
-  /// executor.
+  /// The deadline has arrived: cancels the operation if it still runs, on the handler's executor.
   void fire_here(time_point taken_up)
   {
     switch (begin(taken_up)) {
@@ -380,8 +379,8 @@ private:
     }
   }
 
-  /// Cancels the operation, and gives up a hold. An operation that completes meanwhile does so
-  /// behind what is queued, as if nothing had held it.
+  /// Cancels the operation, and gives up a hold. An operation that completes meanwhile queues its
+  /// handler, as if nothing had held it.
   void emit(asio::cancellation_type_t type)
   {
     ask_to_stop(type);
@@ -398,10 +397,10 @@ private:
     }
   }
 
-  // Of an operation that may be abandoned.
+  // For an operation that may be abandoned.
 
-  /// Runs what is queued first: the operation may end there. Requires a hold. Returns false if the
-  /// executor refuses that.
+  /// Lets what is queued run first: it may end the operation. Requires a hold. Returns false if the
+  /// executor refuses.
   [[nodiscard]] bool give_time()
   {
     const auto post = [&](const submission& attempt) {
@@ -476,7 +475,7 @@ private:
     if (release()) finish_elsewhere();
   }
 
-  /// The same where the handler may be called from.
+  /// As release_elsewhere(), where the handler may be called at once.
   void release_here()
   {
     if (!release()) return;
@@ -486,7 +485,7 @@ private:
       destroy();
   }
 
-  // The end, for who has the state to himself.
+  // The end: nobody else holds the state.
 
   /// What to report in place of operation_aborted, if anything.
   [[nodiscard]] error_code replacement_error(wait_outcome how) noexcept
@@ -507,7 +506,7 @@ private:
     call_with_replacement(instead, take_handler_and_core(), std::forward<Args>(args)...);
   }
 
-  /// The operation has completed while there is a holder.
+  /// The operation has completed while somebody holds the state.
   template <class... Args>
   [[gnu::noinline, gnu::cold]] void leave_result_behind(Args&&... args)
   {
@@ -535,7 +534,7 @@ private:
         asio::post(require_target(executor()), std::move(r));
       } else {
         relayed_call<call> relayed{std::move(r)};
-        // Else nobody is left who could lend an executor. The operation has completed in this
+        // Without the wheel nobody is left to lend an executor. The operation has completed in this
         // thread.
         if (!post_to_wheel(core(), relayed)) relayed();
       }
@@ -551,7 +550,7 @@ private:
     });
   }
 
-  /// Passes the result on. What the executor refuses is left to the next pass.
+  /// Passes the result on. If the executor refuses it, the next pass tries again.
   template <class Post>
   void pass_result_on(Post post)
   {
@@ -596,10 +595,10 @@ private:
 
   Handler handler_;
   [[no_unique_address]] Fallback fallback_;
-  intrusive_ptr<context_gate> gate_;  ///< null if the handler's context is the wheel's
+  intrusive_ptr<context_gate> gate_;  ///< null for the wheel's context
   int rounds_ = 0;                    ///< of the deadline, so far
   union {
-    left_behind left_;  ///< once the operation has completed while there was a holder
+    left_behind left_;  ///< once the operation has completed under a hold
   };
 };
 
@@ -611,8 +610,8 @@ public:
   using cancellation_slot_type = embedded_slot;
 
   explicit deadline_handler(Operation& op) noexcept : op_(reinterpret_cast<std::uintptr_t>(&op)) {}
-  /// One that was moved from is asked for its allocator all the same, when an initiation fails. So
-  /// it still points to the state, which the initiating function keeps until then.
+  /// A moved-from handler still points to the state, as a failing initiation asks it for its
+  /// allocator. The initiating function keeps the state until then.
   deadline_handler(deadline_handler&& other) noexcept : op_(other.op_) { other.op_ |= moved_from; }
   deadline_handler& operator=(deadline_handler&&) = delete;
   ~deadline_handler()
@@ -647,8 +646,8 @@ private:
     return *reinterpret_cast<Operation*>(op_ & ~moved_from);
   }
 
-  /// The state's address, and in the lowest bit whether this was moved from. With a flag of its
-  /// own, each of Asio's moves, of which there are up to five, takes two instructions more.
+  /// The state's address; the lowest bit is set if this was moved from. A separate flag would cost
+  /// two more instructions for each of Asio's moves, up to five.
   std::uintptr_t op_;
 };
 

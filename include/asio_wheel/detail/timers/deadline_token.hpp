@@ -24,12 +24,12 @@
 
 namespace asio_wheel::detail {
 
-/// When an operation is to be cancelled: the duration or time_point, and the wheel that keeps it.
-/// In its place, an operation that is guarded has a `guarded_by`.
+/// When an operation is to be cancelled: the duration or time_point, and the wheel that keeps it. A
+/// guarded operation has a `guarded_by` instead.
 template <class Time>
 struct time_limit {
   Time when;
-  wheel_core* core = nullptr;  ///< null: that of the wheel of the operation's executor
+  wheel_core* core = nullptr;  ///< null: of the wheel of the operation's executor
 
   [[nodiscard]] deadline_filing filing(wheel_core& c) const noexcept { return {c, when}; }
 };
@@ -42,8 +42,8 @@ struct deadline_token {
   asio::cancellation_type_t type = asio::cancellation_type::terminal;
 };
 
-/// The same with the operation's default token. Called with a token, it adds the deadline to that
-/// one.
+/// A deadline_token with the operation's default token. Called with a token, it adds the deadline
+/// to that token.
 template <class Limit, deadline_report Report>
 struct partial_deadline_token {
   Limit limit;
@@ -63,21 +63,22 @@ inline constexpr bool is_deadline_token<deadline_token<Token, Limit, Report>> = 
 template <class Limit, deadline_report Report>
 inline constexpr bool is_deadline_token<partial_deadline_token<Limit, Report>> = true;
 
-/// True for a token with a deadline in it, however many adapters are around that.
+/// True for a token with a deadline in it, inside any number of adapters.
 template <class T>
 inline constexpr bool has_deadline = is_deadline_token<T>;
 template <template <class...> class Adapter, class Token, class... Rest>
 inline constexpr bool has_deadline<Adapter<Token, Rest...>> =
   is_deadline_token<Adapter<Token, Rest...>> || has_deadline<Token>;
 
-/// A function that takes a completion token. Not Asio's deferred operations, which have an operator
-/// of their own.
+/// A function that takes a completion token, except Asio's deferred operations: they have their own
+/// operator.
 template <class Operation, class Token>
 concept operation_to_pipe = is_deadline_token<std::remove_cvref_t<Token>> &&
                             !asio::is_deferred<std::remove_cvref_t<Operation>>::value &&
                             std::invocable<Operation, Token>;
 
-/// Starts an operation with a deadline, or makes a deferred one: `operation | cancel_after(5s)`.
+/// Starts an operation with a deadline, or makes a deferred operation: `operation |
+/// cancel_after(5s)`.
 template <class Operation, class Token>
   requires operation_to_pipe<Operation, Token>
 auto operator|(Operation&& operation, Token&& token)
@@ -85,7 +86,7 @@ auto operator|(Operation&& operation, Token&& token)
   return std::forward<Operation>(operation)(std::forward<Token>(token));
 }
 
-/// What can keep a deadline: a wheel, or a timer on one.
+/// What can keep a deadline: a wheel, or a timer on a wheel.
 template <class T>
 concept deadline_place = requires(T& place)
 {
@@ -95,12 +96,13 @@ concept deadline_place = requires(T& place)
     } -> std::same_as<wheel_core&>;
 };
 
-/// What a function takes beside a place that needs a `Time`: a time point is of the place's clock.
+/// What a function takes after a place, in the role of a `Time`: a time point is by the place's
+/// clock.
 template <class Time, class Place>
 using any_by = std::conditional_t<std::same_as<Time, duration>, any_delay,
                                   any_time_point<typename Place::time_point>>;
 
-/// The same by the wheel's clock, as things stand.
+/// Converts a time to the wheel's clock, as the clocks stand now.
 template <class Place>
 [[nodiscard]] duration by_wheel(const wheel_core&, const any_delay& delay) noexcept
 {
@@ -119,8 +121,8 @@ template <class Place>
   }
 }
 
-/// Makes the token of an operation with a deadline: partial without a token, and with or without a
-/// type of cancellation.
+/// Makes a token with a deadline: a partial one without a token, and with or without a type of
+/// cancellation.
 template <deadline_report Report, class Limit>
 [[nodiscard]] partial_deadline_token<Limit, Report> make_deadline(
   Limit limit, asio::cancellation_type type = asio::cancellation_type::terminal)
@@ -141,8 +143,8 @@ template <deadline_report Report, class Limit, class Token>
 }
 
 /// The type of cancel_after and its kin. Called with a time; with or without a wheel or a timer
-/// before it, and a type of cancellation and a token after it. Being an object, it cannot be
-/// confused with Asio's functions of the same name.
+/// before it, and a type of cancellation and a token after it. As an object, it cannot be confused
+/// with Asio's functions of that name.
 template <class Time, deadline_report Report>
 class deadline_adapter {
   using limit = time_limit<Time>;
@@ -188,9 +190,9 @@ concept has_executor = requires(const Initiation& i)
   {i.get_executor()};
 };
 
-/// Returns the executor of an I/O object that an operation is initiated with: an argument, or what
-/// an argument points to. no_executor if the argument is nothing of the kind. Boost.Beast's
-/// initiations have no executor before Boost 1.84; its WebSocket passes on what owns the stream.
+/// Returns the executor of an argument of an initiation: an I/O object, or a pointer to one.
+/// no_executor for any other argument. Boost.Beast's initiations have no executor before Boost
+/// 1.84; its WebSocket passes the owner of the stream.
 template <class Argument>
 [[nodiscard]] auto executor_of(Argument& argument) noexcept
 {
@@ -204,7 +206,7 @@ template <class Argument>
     return no_executor{};
 }
 
-/// The same for the first argument that has one.
+/// Returns the executor of the first argument that has an executor.
 [[nodiscard]] inline no_executor executor_of_first() noexcept
 {
   return {};
@@ -267,8 +269,8 @@ struct initiate_with_deadline : initiation_base<Initiation> {
   }
 
 private:
-  /// Inline, so that what it is given stays in registers. The operation may complete, and destroy
-  /// this object, before its initiation returns.
+  /// Inline, so that the arguments stay in registers. The operation may complete, and destroy this
+  /// object, before its initiation returns.
   template <class I, class Handler, class... Args>
   [[gnu::always_inline]] void launch(I&& i, Limit& by, Handler&& handler, Args&&... args) const
   {
@@ -309,7 +311,7 @@ private:
     using operation = deadline_operation<std::decay_t<Handler>, std::decay_t<decltype(fallback)>,
                                          Where, Signatures...>;
 
-    // A policy wants to know that the deadline has come, whatever is reported.
+    // A policy counts a deadline that has come, whatever is reported.
     constexpr deadline_report report =
       std::is_same_v<Limit, policy_limit> ? deadline_report::timed_out : Report;
     operation& op = operation::make(std::forward<Handler>(handler), fallback, where, type, report);
@@ -346,7 +348,7 @@ private:
   }
 
   /// The executor that the handler is offered: the operation's, or else the wheel's. no_executor if
-  /// that makes no difference: see deadline_operation.
+  /// it makes no difference: see deadline_operation.
   template <class Handler, class Where, class Executor>
   [[nodiscard]] decltype(auto) fallback_for([[maybe_unused]] const Where& where,
                                             [[maybe_unused]] const Executor& ex) const noexcept
@@ -365,13 +367,13 @@ private:
   }
 };
 
-/// What a partial token turns into.
+/// The token that a partial token adds its deadline to.
 template <class Executor, class... Signatures>
 struct token_of_partial {
   using type = default_token_for<Executor>;
 };
 #if defined(BOOST_ASIO_VERSION) && BOOST_ASIO_VERSION < 102800
-// With Boost 1.81 co_await takes no deferred operation that has a result behind its exception_ptr.
+// With Boost 1.81 co_await takes no deferred operation with a result behind its exception_ptr.
 template <class Executor, class R, class Value>
   requires std::is_same_v<default_token_for<Executor>, asio::deferred_t>
 struct token_of_partial<Executor, R(std::exception_ptr, Value)> {
@@ -379,7 +381,7 @@ struct token_of_partial<Executor, R(std::exception_ptr, Value)> {
 };
 #endif
 
-/// `Token`, as constant and as movable as the `Raw` token that holds it.
+/// `Token`, as constant and as movable as the `Raw` token around it.
 template <class Token, class Raw>
 using inner_token =
   std::conditional_t<std::is_const_v<std::remove_reference_t<Raw>>, const Token,
@@ -434,7 +436,7 @@ struct asio_wheel::asio::async_result<asio_wheel::detail::partial_deadline_token
   }
 };
 
-/// The operation would listen to the slot, and never hear the deadline.
+/// Refused: the operation would listen to the slot, and never hear the deadline.
 template <class Token, class Slot, class Signature>
   requires asio_wheel::detail::has_deadline<Token>
 class asio_wheel::asio::async_result<asio_wheel::asio::cancellation_slot_binder<Token, Slot>,

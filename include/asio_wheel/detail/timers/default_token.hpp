@@ -1,4 +1,4 @@
-// L3 timers: the completion token of an operation that gets none.
+// L3 timers: the completion token of an operation called without a token.
 #pragma once
 
 #include <asio_wheel/asio.hpp>

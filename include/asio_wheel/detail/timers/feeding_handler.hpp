@@ -1,4 +1,4 @@
-// L3 timers: what a stream's operation calls in place of its handler if it feeds a heartbeat.
+// L3 timers: the handler of a stream's operation that feeds a heartbeat.
 #pragma once
 
 #include <asio_wheel/asio.hpp>

@@ -1,4 +1,4 @@
-// L3 timers: what a wait calls in place of the handler of an async_next().
+// L3 timers: the handler of an async_next()'s wait.
 #pragma once
 
 #include <asio_wheel/asio.hpp>

@@ -38,7 +38,7 @@ private:
   std::atomic<time_point> sent_;
   std::atomic<time_point> received_;
   std::atomic<time_point> reported_;  ///< when the latest event was
-  std::size_t pings_ = 0;  ///< unanswered, up to the latest event; guarded by the waits' shard
+  std::size_t pings_ = 0;  ///< unanswered, up to the latest event; the waits' shard guards it
   heartbeat_options options_;
 };
 

@@ -15,10 +15,10 @@ namespace asio_wheel::detail {
 
 class interval_state;
 
-/// A wait for a tick, which is its deadline. The lock of its shard guards it.
+/// A wait for a tick. The tick is its deadline. The lock of its shard guards it.
 class ASIO_WHEEL_EXPORT awaited_tick final : public moving_deadline {
 public:
-  /// When the tick is due that the wait has got.
+  /// When the tick that the wait got is due.
   [[nodiscard]] time_point time() const noexcept { return time_; }
 
 private:
@@ -28,11 +28,11 @@ private:
   [[nodiscard]] wait_outcome expire(time_point now) noexcept override;
 
   interval_state* of_ = nullptr;
-  std::uint64_t began_ = 0;  ///< how many ticks had been taken when it began
+  std::uint64_t began_ = 0;  ///< ticks taken before the wait began
   time_point time_{};
 };
 
-/// A wait with its tick. It is always linked, so that the link is where the shard looks for it.
+/// A wait with its tick. It is always linked, so that the shard finds the link.
 class tick_wait_op : public linked<lazy_wait_op> {
 public:
   awaited_tick tick;
@@ -49,12 +49,12 @@ protected:
 /// A `basic_wheel_interval` without its executor. The interval and every pending async_tick own it,
 /// so an async_tick may outlive its interval.
 ///
-/// All async_ticks wait for the same tick. The first to begin when that is due **takes** it, and
-/// sets the next. The others are due as well: each takes the next tick if that is due, too, and
-/// otherwise shares the one just taken, unless it began after that was taken.
+/// All async_ticks wait for one tick. When it is due, the first handler to begin **takes** the
+/// tick, and sets the next tick. The other waits are due as well: each takes the next tick if it is
+/// due, too. Otherwise it shares the latest tick, unless it began after the latest tick was taken.
 ///
-/// A reset moves the deadline of all. Nobody waits for longer than until the next tick, so every
-/// wait is filed for that or for an earlier time.
+/// A reset moves the deadline of all. Nobody waits longer than until the next tick, so every wait
+/// is filed for the next tick or an earlier time.
 class ASIO_WHEEL_EXPORT interval_state final : public lazy_state,
                                                public intrusive_ref_counter<interval_state> {
 public:
@@ -65,7 +65,7 @@ public:
   [[nodiscard]] duration period() const noexcept { return period_; }
   void reset() noexcept;
 
-  /// Cancels all async_ticks, also those that start later.
+  /// Cancels all async_ticks, also later ones.
   void close() noexcept;
 
   /// Starts a wait for the next tick. All else as lazy_state::start().
@@ -92,10 +92,9 @@ private:
   time_point next_{};
   bool was_ahead_ = false;  ///< `next_`, when it was set
   bool closed_ = false;
-  time_point latest_{};      ///< tick that was taken
-  std::uint64_t taken_ = 0;  ///< number of ticks
-  std::uint64_t shared_until_ =
-    0;  ///< waits that began before that many were taken share the latest
+  time_point latest_{};             ///< tick taken
+  std::uint64_t taken_ = 0;         ///< ticks taken so far
+  std::uint64_t shared_until_ = 0;  ///< waits with a smaller `began_` share the latest tick
 };
 
 }  // namespace asio_wheel::detail

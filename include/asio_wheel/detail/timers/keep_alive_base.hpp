@@ -32,9 +32,8 @@ public:
   /// operations alone. Thread-safe.
   std::size_t cancel() noexcept { return state_.cancel(); }
 
-  /// Sets what guarded operations report that this object cuts short, in place of timed_out. So one
-  /// deadline can be told from another. Holds for those that are running, too. A move takes it
-  /// along.
+  /// Sets what a guarded operation reports in place of timed_out. So one deadline can be told from
+  /// another. Holds for running operations, too. A move takes the error along.
   ///
   /// @param ec  an error.
   /// Exceptions: std::bad_alloc.
@@ -48,37 +47,36 @@ public:
   ///     async_write(socket, buffer, dog.guard([](error_code ec, std::size_t n) {}));
   ///     socket.async_read_some(buffer, asio::deferred) | dog.guard();
   ///
-  /// Any number of operations may be guarded at a time, and a sign of life puts all of them off.
-  /// Starting or ending one files nothing in the wheel: all share one wait, which lasts while they
-  /// run. Operations, watchdog and contexts may go in any order.
+  /// Any number of operations may be guarded at a time, and a sign of life extends them all.
+  /// Starting or ending an operation files nothing in the wheel: all share one wait, as long as any
+  /// runs. Operations, watchdog and contexts may go in any order.
   ///
-  /// An operation that completes first, or in spite of the cancellation, keeps its result. One that
-  /// starts after the time has passed is cancelled at once, as if posted. A move takes the guarded
-  /// operations along. When this object is destroyed or assigned to, they go on and nobody cancels
-  /// them any more, so a session may destroy its socket and its watchdog in any order. While the
-  /// watchdog exists, a socket must stay where it is until its operations have completed, as with
-  /// all of Asio's per-operation cancellation. Closing the socket ends them.
+  /// An operation that completes first, or in spite of the cancellation, keeps its result. An
+  /// operation that starts after the time has passed is cancelled at once, as if posted. A move
+  /// takes the guarded operations along. When this object is destroyed or assigned to, its
+  /// operations go on unguarded, so a session may destroy its socket and its watchdog in any order.
+  /// While the watchdog exists, a socket must stay in place until its operations have completed, as
+  /// with all of Asio's per-operation cancellation. Closing the socket ends its operations.
   ///
-  /// Without a token, this is a partial one: the operation gets its executor's default token, or
-  /// asio::deferred.
+  /// Without a token, the operation gets its executor's default token, or asio::deferred.
   ///
   /// @param type  of the cancellation. Not all operations support all types.
   /// Signature: the operation's. It must begin with an error_code or a std::exception_ptr; others
   ///   do not compile.
-  /// Errors: the operation's. An operation_aborted becomes timed_out if the guard cut the operation
-  ///   short, or wheel_errc::too_many_pending if the wheel refused the wait. wheel.cancel_all()
-  ///   also cancels guarded operations, with operation_aborted.
+  /// Errors: the operation's. If the guard ended the operation, operation_aborted becomes
+  ///   timed_out. If the wheel refused the wait, it becomes wheel_errc::too_many_pending.
+  ///   wheel.cancel_all() also cancels guarded operations, with operation_aborted.
   /// Executor: the handler runs where the operation calls it. The cancellation is dispatched to the
   ///   handler's associated executor, or else to the operation's, or the wheel's.
   /// Cancellation: a signal through the handler's slot is passed on unchanged.
   /// Thread safety: guard() like touch(); the operation as without a guard.
-  /// Exceptions: std::bad_alloc from guard() and from the initiation, which also throws what the
-  ///   operation's initiation throws. Then nothing has started.
+  /// Exceptions: std::bad_alloc from guard() and from the initiation. The initiation also throws
+  ///   what the operation's initiation throws. Then nothing has started.
   [[nodiscard]] auto guard(asio::cancellation_type type = asio::cancellation_type::terminal)
   {
     return partial_guard_token{state_.guard(), type};
   }
-  /// The same with a token. Its cancellation is terminal.
+  /// As above, with a token. Its cancellation is terminal.
   ///
   /// @param token  any completion token; may have a guard or a deadline itself.
   template <class Token>
@@ -87,7 +85,7 @@ public:
   {
     return guard(asio::cancellation_type::terminal, std::forward<Token>(token));
   }
-  /// The same with a type of cancellation and a token.
+  /// As above, with a type of cancellation and a token.
   template <class Token>
   [[nodiscard]] auto guard(asio::cancellation_type type, Token&& token)
   {
@@ -115,7 +113,7 @@ protected:
     executor_ = other.executor_;
     return *this;
   }
-  /// From an object of another executor, which is converted.
+  /// From an object of another executor. Converts the executor.
   template <class Other>
   explicit keep_alive_base(keep_alive_base<State, Other>&& other)
     : keep_alive_base(std::move(other.state_), {other.get_executor(), other.state_.native()})

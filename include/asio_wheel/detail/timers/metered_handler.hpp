@@ -1,4 +1,4 @@
-// L3 timers: a handler that counts how its operation has ended.
+// L3 timers: a handler that counts how its operation ends.
 #pragma once
 
 #include <asio_wheel/asio.hpp>
@@ -55,7 +55,7 @@ public:
   /// The operation goes on without its handler.
   void count_abandoned() noexcept;
 
-  /// The handler is called: the operation is met, unless its deadline has come.
+  /// The handler is called: counts the operation as met, unless its deadline has come.
   void end() noexcept;
 
 private:
@@ -64,7 +64,7 @@ private:
   duration allowed_;
   time_point start_;
   bool is_cancel_;            ///< reports operation_aborted
-  bool is_met_ = true;        ///< as far as it is known
+  bool is_met_ = true;        ///< as far as known
   bool has_expired_ = false;  ///< its deadline has come
 };
 
@@ -72,7 +72,7 @@ private:
 struct policy_limit {
   policy_state* policy;
   wheel_core* core = nullptr;
-  duration allowed{};  ///< once it is filed
+  duration allowed{};  ///< set by filing()
 
   [[nodiscard]] ASIO_WHEEL_EXPORT deadline_filing filing(wheel_core& c) noexcept;
 };

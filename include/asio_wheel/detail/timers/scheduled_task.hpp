@@ -18,20 +18,20 @@ inline constexpr std::size_t unlimited_times = std::numeric_limits<std::size_t>:
 template <class F>
 concept task_function = std::move_constructible<F> && std::invocable<F&>;
 
-/// A task of a keyed_scheduler without its key: when it runs, and the wait for that. A derived
+/// A task of a keyed_scheduler without its key: when it runs, and the wait for its run. A derived
 /// class holds its function.
 ///
 /// The wait's deadline is the task's **turn**: moving the turn moves the wait. A run begins with
-/// the wait's handler. If another run follows, the next wait is announced to the shard in the same
-/// moment, so that whoever cancels all waits during the run cancels this one, too. The scheduler
+/// the wait's handler. If another run follows, the next wait is announced to the shard at that
+/// moment. So a cancel of all waits during the run also cancels the announced wait. The scheduler
 /// starts it when the run is over. A task is **over** as its last run begins, or when it is
 /// cancelled.
 ///
-/// The lock of the waits' shard guards all members, so none of these functions may be called under
-/// another lock.
+/// The lock of the waits' shard guards all members, so do not call these functions under another
+/// lock.
 class ASIO_WHEEL_EXPORT scheduled_task : public lazy_state {
 public:
-  /// Runs after `delay`, and then `times - 1` times more, `delay` after one another.
+  /// Runs after `delay`, and then `times - 1` more times, `delay` apart.
   scheduled_task(wheel_core& c, duration delay, std::size_t times) noexcept;
   scheduled_task(const scheduled_task&) = delete;
   scheduled_task& operator=(const scheduled_task&) = delete;
@@ -42,20 +42,20 @@ public:
   /// Returns true if no run is to come. Does not need the lock.
   [[nodiscard]] bool is_over() const noexcept { return is_over_.load(std::memory_order_acquire); }
 
-  /// Returns true if the wait that has just ended was one for a run. Without memory to file it
-  /// again, a wait that was put off ends early: start another.
+  /// Returns true if the wait that has just ended was for a run. A moved wait may end early,
+  /// without memory to file it again: start another.
   [[nodiscard]] bool is_its_turn() const noexcept { return !is_early_; }
 
-  /// Starts the wait for the next run. Destroys it if the task is over by now, or if cancel_all()
-  /// has ended the task since its last wait; then it is over. Throws std::bad_alloc, and the wait
-  /// is not taken over.
+  /// Starts the wait for the next run. Destroys the wait if the task is over, or if cancel_all()
+  /// has ended the task since its last wait: the task is over then. Throws std::bad_alloc, and does
+  /// not take over the wait then.
   void start(lazy_wait_op& op);
 
-  /// No further run begins. Returns true if one was to come.
+  /// No further run begins. Returns true if a run was to come.
   bool cancel() noexcept;
 
-  /// Moves the next run to `delay` from now. Returns false if there is none, or cancel_all() has
-  /// ended it.
+  /// Moves the next run to `delay` from now. Returns false if no run is to come, or cancel_all()
+  /// has ended it.
   [[nodiscard]] bool move(duration delay) noexcept;
 
   /// When the next run is.
@@ -72,11 +72,11 @@ private:
   const duration period_;
   std::size_t times_;  ///< runs that have not begun; unlimited_times is for ever
 
-  std::uint64_t announced_ = 0;  ///< number of the next wait, from a run's begin to the next start
+  std::uint64_t announced_ = 0;  ///< the next wait's number, from a run's begin to the next start
   std::atomic<bool> is_over_{false};
   bool was_ahead_;          ///< the turn, when it was set
   bool has_begun_ = false;  ///< a run: there is no wait
-  bool is_early_ = false;   ///< the run is none, and is not counted
+  bool is_early_ = false;   ///< the wait has ended early: no run, not counted
   bool was_moved_ = false;  ///< since the run began
 };
 

@@ -1,4 +1,4 @@
-// L3 timers: the deadlines of what is read from a stream and written to it.
+// L3 timers: the deadlines of a stream's reads and writes.
 #pragma once
 
 #include <asio_wheel/detail/base/any_delay.hpp>
@@ -13,7 +13,7 @@
 namespace asio_wheel::detail {
 
 /// When the operations of a `timed_stream` are to end: what the user has set, and the guard of
-/// those that are running. To be used as the stream is.
+/// running operations. As thread-safe as the stream.
 class stream_deadlines {
 public:
   stream_deadlines() = default;
@@ -28,7 +28,7 @@ public:
     if (guard_) guard_->close();
   }
 
-  /// The wheel's core. `wheel()` tells where it is, the first time.
+  /// The wheel's core. Calls `wheel()` for it the first time.
   template <class Wheel>
   [[nodiscard]] wheel_core& core(Wheel wheel)
   {
@@ -51,7 +51,7 @@ public:
     stream_timeout cause;
   };
 
-  /// That of an operation that starts now, with one of the limits for itself.
+  /// The end of an operation that starts now, with `each` as its own limit.
   [[nodiscard]] end_of_operation of_operation(any_delay stream_limits::*each) const noexcept
   {
     const duration limit = limits_.*each;
@@ -63,7 +63,7 @@ public:
     return {expiry_, stream_timeout::expiry};
   }
 
-  /// What an operation is to be guarded by that ends then, before time_point::max().
+  /// What guards an operation with this end. Requires an end before time_point::max().
   [[nodiscard]] guarded_by guard(const end_of_operation& end) const noexcept
   {
     return {guard_, end.until, static_cast<std::uint8_t>(end.cause)};
@@ -73,7 +73,7 @@ public:
     return guard_->has_passed(until);
   }
 
-  /// An operation was to end before it has started.
+  /// Notes an operation whose end was past before it started.
   void note_timeout(stream_timeout cause) const noexcept
   {
     guard_->note_timeout(static_cast<std::uint8_t>(cause));
@@ -93,7 +93,7 @@ public:
     return guard_ && guard_->feeds() ? guard_ : nullptr;
   }
 
-  /// What has ended the last operation that timed out.
+  /// The cause of the latest timeout.
   [[nodiscard]] stream_timeout last_timeout() const noexcept
   {
     return guard_ ? static_cast<stream_timeout>(guard_->latest_cause()) : stream_timeout::none;

@@ -1,4 +1,5 @@
-// L3 timers: the types that a stream takes from its next layer, and what it may connect to.
+// L3 timers: the types that a stream takes from its next layer, and the endpoints that it connects
+// to.
 #pragma once
 
 #include <asio_wheel/asio.hpp>
@@ -36,7 +37,8 @@ template <class T, class Socket>
 concept connect_token =
   asio::completion_token_for<T, void(error_code, typename Socket::endpoint_type)>;
 
-/// Says whether to try an endpoint or, in the older form, which one to try next.
+/// Returns true if an endpoint is to be tried or, in the older form, returns the endpoint to try
+/// next.
 template <class T, class Iterator>
 concept connect_condition =
   std::predicate<T&, const error_code&, decltype(*std::declval<Iterator>())> ||

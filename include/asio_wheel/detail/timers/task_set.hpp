@@ -1,4 +1,4 @@
-// L3 timers: the set that a keyed_scheduler has its tasks in.
+// L3 timers: the set of a keyed_scheduler's tasks.
 #pragma once
 
 #include <asio_wheel/asio.hpp>
@@ -11,8 +11,8 @@
 
 namespace asio_wheel::detail {
 
-/// Boost's, where there is Boost. With a million tasks every cache line is a miss, and a search in
-/// the standard's touches three lines more: it takes twice as long.
+/// Boost's set, where there is Boost. With a million tasks every cache line is a miss. A search in
+/// the standard's set touches three more lines, and takes twice as long.
 #if defined(ASIO_WHEEL_STANDALONE)
 template <class Entry, class Hash, class Equal>
 using task_set = std::unordered_set<Entry, Hash, Equal>;

@@ -1,4 +1,4 @@
-// L3 timers: what a wait calls in place of the handler of an async_tick().
+// L3 timers: the handler of an async_tick()'s wait.
 #pragma once
 
 #include <asio_wheel/asio.hpp>
@@ -9,10 +9,10 @@
 
 namespace asio_wheel::detail {
 
-/// Tells which tick it was.
+/// Tells the user's handler which tick it was.
 template <class Handler>
 struct tick_handler {
-  /// The wait tells it, right before it calls.
+  /// The wait calls this right before the handler.
   void take_result(const tick_wait_op& op) noexcept { time = op.tick.time(); }
 
   void operator()(const error_code& ec) { std::move(handler)(ec, ec ? time_point{} : time); }

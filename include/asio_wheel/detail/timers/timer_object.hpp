@@ -41,14 +41,14 @@ public:
     : timer_object(wheel_place<Executor>(wheel, ex))
   {}
 
-  /// A timer on any of these, expiring at `deadline`.
+  /// A timer that expires at `deadline`.
   timer_object(const wheel_place<Executor>& place, const any_time_point<time_point>& deadline)
     : timer_object(place)
   {
     expires_at(deadline);
   }
 
-  /// A timer on any of these, expiring after `delay`.
+  /// A timer that expires after `delay`.
   timer_object(const wheel_place<Executor>& place, const any_duration<duration>& delay)
     : timer_object(place)
   {
@@ -65,7 +65,7 @@ public:
   /// pending until its handler begins, even if the expiry has passed.
   std::size_t cancel() noexcept { return state_.cancel(); }
 
-  /// Cancels the oldest pending wait. Returns 1, or 0 if there is none.
+  /// Cancels the oldest pending wait. Returns 1, or 0 if no wait is pending.
   std::size_t cancel_one() noexcept { return state_.cancel_one(); }
 
   /// When the timer expires, or expired.
@@ -83,13 +83,13 @@ public:
     return state_.expires_after(delay);
   }
 
-  /// Blocks the calling thread until the expiry by its clock. The context need not run.
-  /// Under a virtual_time another thread must move the clock. If another thread sets the expiry
-  /// meanwhile, this waits for a later one, but may notice an earlier one only when the first has
+  /// Blocks the calling thread until the expiry by its clock. The context need not run. Under a
+  /// virtual_time another thread must move the clock. If another thread sets the expiry meanwhile,
+  /// this waits for a later expiry, but may notice an earlier expiry only when the first has
   /// passed.
   void wait() { state_.block(); }
 
-  /// The same; `ec` is cleared.
+  /// As wait(); clears `ec`.
   void wait(error_code& ec)
   {
     wait();
@@ -98,11 +98,11 @@ public:
 
   /// Waits for the expiry.
   ///
-  /// Completes at once, as if posted, if the expiry has passed; never if it is time_point::max().
-  /// Any number of waits may be pending; they complete in order.
+  /// Completes at once, as if posted, if the expiry has passed; never if the expiry is
+  /// time_point::max(). Any number of waits may be pending; they complete in order.
   ///
-  /// @param token  completion signature `void(error_code)`; the executor's default token, if
-  ///               this Asio has one for it. Boost 1.81 to 1.85 have none for plain executors.
+  /// @param token  completion signature `void(error_code)`; the executor's default token, if this
+  ///               Asio defines it. Boost 1.81 to 1.85 do not, for plain executors.
   /// Errors: success when the expiry has come, never before; operation_aborted if cancelled by
   ///   cancel(), a new expiry, the timer's destruction, wheel.cancel_all() or the associated slot;
   ///   wheel_errc::too_many_pending.
@@ -126,7 +126,7 @@ protected:
     executor_ = other.executor_;
     return *this;
   }
-  /// From a timer of another executor, which is converted.
+  /// From a timer of another executor. Converts the executor.
   template <class Other>
   explicit timer_object(timer_object<Clock, WaitTraits, State, Other>&& other)
     : timer_object(std::move(other.state_), {other.get_executor(), other.native()})

@@ -15,7 +15,7 @@ class wheel_clock;
 /// The waits of a `basic_wheel_watchdog`, and the times from which their deadline follows.
 ///
 /// The deadline consists of numbers that any thread may read at any time. A guard's shard reads
-/// them during a move, too: its lock is not the one that the move holds.
+/// them during a move, too, without the lock that the move holds.
 class ASIO_WHEEL_EXPORT watchdog_state final : public guarding_state, private adaptive {
 public:
   watchdog_state(wheel_core& c, duration timeout);
