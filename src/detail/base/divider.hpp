@@ -16,13 +16,13 @@ namespace asio_wheel::detail {
   return (a >> 32) * (b >> 32) + (middle >> 32) + (other >> 32);
 }
 
-/// Divides by multiplying with the reciprocal. Each start of a wait needs a division, and one of 64
+/// Divides by multiplying with the reciprocal. Each start of a wait divides, and a division of 64
 /// bits takes a processor up to ninety cycles.
 class divider {
 public:
   const std::uint64_t divisor;
 
-  /// Requires that it is not 0.
+  /// Requires by != 0.
   explicit constexpr divider(std::uint64_t by) noexcept
     : divisor(by),
       reciprocal_(~std::uint64_t{0} / by)
@@ -32,8 +32,8 @@ public:
   [[nodiscard]] constexpr std::uint64_t divide(std::uint64_t n) const noexcept
   {
     assert(n >> 63 == 0);
-    // The reciprocal is too small by at most (1 + 1/divisor) / 2^64, so the quotient by less than 1
-    // before it is rounded down.
+    // The reciprocal is too small by at most (1 + 1/divisor) / 2^64. So the quotient, before
+    // rounding down, is too small by less than 1.
 #if defined(__SIZEOF_INT128__)
     __extension__ using wide = unsigned __int128;
     const auto quotient = static_cast<std::uint64_t>(wide{n} * reciprocal_ >> 64);

@@ -17,16 +17,15 @@ namespace asio_wheel::detail {
 ///
 /// Locking is one atomic exchange and unlocking a plain store: half the cost of a mutex.
 ///
-/// A thread that finds the lock taken leaves it alone for some pauses before it looks again. Each
-/// look takes the cache line away from the owner, who most often is about to need it for the next
-/// critical section. The pauses are short, because so are critical sections: a thread that rests
-/// for 10 us instead cost a chat server an eighth of its user time in one measurement
-/// (doc/decisions.md).
+/// A thread that finds the lock taken leaves it alone for some pauses before it reads it again.
+/// Each read takes the cache line away from the owner, and the owner mostly needs the line soon,
+/// for its next critical section. The pauses are short, because critical sections are: rests of 10
+/// us instead cost a chat server an eighth of its user time in one measurement (doc/decisions.md).
 ///
-/// An owner that lost its processor gets it back, whatever the priorities. After some looks, a
-/// waiting thread yields before it looks again, which is enough if the owner has the same priority.
-/// Then it sleeps between looks, so the owner runs even if the waiting thread has a real-time
-/// priority. It notices the release when its sleep ends, at the latest.
+/// An owner that lost its processor gets it back, whatever the priorities. After some reads, a
+/// waiting thread yields before each read, which is enough for an owner of equal priority. Later it
+/// sleeps between reads, so the owner runs even if the waiting thread has a real-time priority. The
+/// waiting thread notices the release when its sleep ends, at the latest.
 class spin_lock {
 public:
   static constexpr std::chrono::microseconds shortest_sleep{50};
@@ -52,11 +51,11 @@ private:
     constexpr int yields = 8;
     do {
       auto sleep = shortest_sleep;
-      // A read, which takes less from the owner than another exchange.
-      for (int looks = 0; taken_.load(std::memory_order_relaxed); ++looks) {
-        if (looks < spins) {
+      // A read disturbs the owner less than another exchange.
+      for (int reads = 0; taken_.load(std::memory_order_relaxed); ++reads) {
+        if (reads < spins) {
           leave_alone();
-        } else if (looks < spins + yields) {
+        } else if (reads < spins + yields) {
           std::this_thread::yield();
         } else {
           std::this_thread::sleep_for(sleep);
@@ -86,13 +85,13 @@ private:
   std::atomic<bool> taken_{false};
 };
 
-/// Guards something that one thread takes away while others may use it.
+/// Guards something that one thread removes while others may use it.
 ///
-/// A user locks it as `std::shared_lock inside(gate, std::try_to_lock)`, and asks whether it has.
+/// A user locks it as `std::shared_lock inside(gate, std::try_to_lock)`, and tests `inside`.
 /// `close()` refuses later users, and returns when nobody is inside.
 class gate {
 public:
-  /// Enters. False if it is closed.
+  /// Enters. Returns false if the gate is closed.
   [[nodiscard]] bool try_lock_shared() noexcept
   {
     if ((inside_.fetch_add(1, std::memory_order_acquire) & closed) == 0) return true;

@@ -13,7 +13,7 @@ namespace asio_wheel::detail {
 
 #if defined(__linux__)
 
-// Not calloc, which may well write the zeroes itself.
+// Not calloc: it may write the zeroes itself.
 void* map_zeroes(std::size_t bytes)
 {
   void* const p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

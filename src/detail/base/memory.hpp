@@ -14,11 +14,11 @@ struct unmap_zeroes {
   void operator()(void* p) const noexcept;
 };
 
-/// Pages of zeroes from the system, which take memory once they are touched. Throws std::bad_alloc.
+/// Pages of zeroes from the system. A page takes memory once it is touched. Throws std::bad_alloc.
 [[nodiscard]] void* map_zeroes(std::size_t bytes);
 
-/// A fixed number of `T`s, all zero at first. What is never touched, most of a large table, takes
-/// no memory.
+/// A fixed number of `T`s, all zero at first. Untouched pages take no memory: most of a large
+/// table.
 template <class T>
 using zeroes = std::unique_ptr<T[], unmap_zeroes>;
 
@@ -32,8 +32,8 @@ template <class T>
 }
 
 /// A hint that `*p` is about to be read and written. Never faults, whatever `p` is; does nothing
-/// where the compiler has no such hint. It is an object because Boost's containers call their own
-/// prefetch() unqualified, and for elements of ours would find a function as well.
+/// where the compiler has no such hint. An object, not a function: Boost's containers call their
+/// own prefetch() unqualified, and would find ours for our elements.
 inline constexpr auto prefetch = []([[maybe_unused]] const void* p) noexcept {
 #if defined(__GNUC__)
   __builtin_prefetch(p, 1);

@@ -1,4 +1,4 @@
-// L0 base: taking blocks, giving them back, and what becomes of empty slabs.
+// L0 base: takes blocks, gives them back, and reuses or discards empty slabs.
 #include "slab_heap.hpp"
 
 #include <algorithm>
@@ -15,12 +15,12 @@
 namespace asio_wheel::detail {
 namespace {
 
-constexpr std::size_t most_slabs = 64;  ///< of a region: a bit each
+constexpr std::size_t most_slabs = 64;  ///< in a region: a bit each
 constexpr std::size_t huge_page = most_slabs * slab_heap::slab_size;
 static_assert(huge_page == std::size_t{2} << 20);
 
-/// What other threads have returned to a slab: the first block in the high half, its line that is;
-/// how many in the low half, whose highest bit says that the heap has gone.
+/// What other threads have returned to a slab. The high half is the line of the first block, the
+/// low half the number of blocks. The highest bit of the low half is set once the heap has gone.
 using returned = std::uint32_t;
 constexpr returned heap_has_gone = 1u << 15;
 
@@ -29,8 +29,7 @@ constexpr std::size_t count_of(returned r) noexcept
   return r & (heap_has_gone - 1);
 }
 
-/// Lets the system take back the memory, which is zero from then on. Where it is not known how, it
-/// stays.
+/// Lets the system take back the memory. It is zero from then on. Does nothing except on Linux.
 void discard([[maybe_unused]] std::byte* begin, [[maybe_unused]] std::byte* end) noexcept
 {
 #if defined(__linux__)
@@ -44,16 +43,16 @@ void discard([[maybe_unused]] std::byte* begin, [[maybe_unused]] std::byte* end)
 
 }  // namespace
 
-/// Some slabs in a row. Lies elsewhere, so that slabs which are not in use take no memory.
+/// Some slabs in a row. Describes them from outside, so that unused slabs take no memory.
 struct slab_heap::region {
-  std::size_t number;  ///< of its heap
+  std::size_t number;  ///< in its heap
   region* newer;
   std::byte* begin;
-  std::size_t size;          ///< slabs
+  std::size_t size;          ///< in slabs
   std::uint64_t in_use = 0;  ///< a bit for each slab
   std::uint64_t spare = 0;   ///< empty slabs that take memory
 
-  /// Once the heap has gone: slabs with blocks out.
+  /// Once the heap has gone: how many slabs have blocks out.
   std::atomic<std::size_t> left{0};
 
   [[nodiscard]] std::uint64_t all() const noexcept { return ~std::uint64_t{0} >> (64 - size); }
@@ -68,7 +67,7 @@ struct slab_heap::region {
 struct alignas(block_unit) slab_heap::slab {
   slab(slab_heap& heap, region& r, std::size_t size) noexcept
     : owner(&heap),
-      shard(&r),
+      parent(&r),
       lines(static_cast<std::uint16_t>(size)),
       capacity(static_cast<std::uint16_t>(blocks_of_slab(size)))
   {}
@@ -91,15 +90,15 @@ struct alignas(block_unit) slab_heap::slab {
                                                      line * block_unit);
   }
 
-  std::atomic<slab_heap*> owner;  ///< null once that has gone
-  region* const shard;
-  slab* prev = nullptr;  ///< in the list of those with room
+  std::atomic<slab_heap*> owner;  ///< null once the heap has gone
+  region* const parent;
+  slab* prev = nullptr;  ///< in the list of slabs with room
   slab* next = nullptr;
   free_block* free = nullptr;
   std::atomic<returned> back{0};
   const std::uint16_t lines;  ///< of a block
   const std::uint16_t capacity;
-  std::uint16_t out = 0;    ///< blocks, also those that others have returned
+  std::uint16_t out = 0;    ///< blocks, also blocks that other threads have returned
   std::uint16_t fresh = 0;  ///< blocks that were out once, from the front
 };
 static_assert(slab_heap::slab_size / block_unit < heap_has_gone);
@@ -127,7 +126,7 @@ free_blocks slab_heap::take(std::size_t lines, std::size_t n)
     for (; taken.size != n && last->next; ++taken.size) last = last->next;
     s->free = std::exchange(last->next, nullptr);
   } else {
-    // From the back, so that they are used in the order of their addresses.
+    // Links them from the back, so that they are used in the order of their addresses.
     taken.size = std::min<std::size_t>(n, s->capacity - s->fresh);
     s->fresh = static_cast<std::uint16_t>(s->fresh + taken.size);
     for (std::size_t i = 0; i < taken.size; ++i)
@@ -151,7 +150,7 @@ void slab_heap::give_back(slab& s, free_block& first, free_block& last, std::siz
   s.free = &first;
   if (s.out == s.capacity) link(s);
   s.out = static_cast<std::uint16_t>(s.out - n);
-  // The last one with room stays, or it would come and go with each block.
+  // The last slab with room stays, or it would come and go with each block.
   if (s.out == 0 && (s.prev || s.next)) close(s);
 }
 
@@ -183,8 +182,8 @@ void slab_heap::return_block(void* p) noexcept
   const auto line =
     static_cast<returned>(static_cast<std::byte*>(p) - reinterpret_cast<std::byte*>(&s)) /
     static_cast<returned>(block_unit);
-  // When this one is back, too, the slab may be gone.
-  region& r = *s.shard;
+  // Once this block is back, the slab may be gone.
+  region& r = *s.parent;
   const std::size_t capacity = s.capacity;
   returned before = s.back.load(std::memory_order_relaxed);
   returned after = 0;
@@ -202,28 +201,28 @@ void slab_heap::collect(slab& s) noexcept
   if (s.back.load(std::memory_order_relaxed) == 0) return;
   const returned r = s.back.exchange(0, std::memory_order_acquire);
   std::size_t n = count_of(r);
-  // The last of them may take the slab along.
+  // The last block may take the slab along.
   for (free_block* b = s.block_at(r >> 16); n != 0; --n) give_back(std::exchange(b, b->next));
 }
 
-/// Looks for blocks that other threads have returned, in the next few slabs.
+/// Collects blocks that other threads have returned, from the next few slabs.
 void slab_heap::collect_some() noexcept
 {
   constexpr int some = 8;
   for (int i = 0; i < some; ++i) {
-    if (!looked_at_) looked_at_ = oldest_;
-    if (!looked_at_) return;
-    const std::uint64_t rest = looked_at_->in_use >> looked_at_slab_;
+    if (!collect_from_) collect_from_ = oldest_;
+    if (!collect_from_) return;
+    const std::uint64_t rest = collect_from_->in_use >> collect_slab_;
     if (rest == 0) {
-      looked_at_ = looked_at_->newer;
-      looked_at_slab_ = 0;
+      collect_from_ = collect_from_->newer;
+      collect_slab_ = 0;
       continue;
     }
-    looked_at_slab_ += static_cast<unsigned>(std::countr_zero(rest));
-    collect(looked_at_->at(looked_at_slab_));
-    if (++looked_at_slab_ == most_slabs) {
-      looked_at_ = looked_at_->newer;
-      looked_at_slab_ = 0;
+    collect_slab_ += static_cast<unsigned>(std::countr_zero(rest));
+    collect(collect_from_->at(collect_slab_));
+    if (++collect_slab_ == most_slabs) {
+      collect_from_ = collect_from_->newer;
+      collect_slab_ = 0;
     }
   }
 }
@@ -245,13 +244,13 @@ void slab_heap::unlink(slab& s) noexcept
   if (s.next) s.next->prev = s.prev;
 }
 
-/// A slab with room: one that other threads have returned blocks to, or an empty one.
+/// A slab with room: other threads have returned blocks to it, or it is empty.
 slab_heap::slab& slab_heap::open(std::size_t lines)
 {
   collect_some();
   if (slab* const s = with_room_[lines - 1]) return *s;
   if (spare_ + unused_ == 0) add_region();
-  // The oldest, so that a huge page is full before the next one takes memory.
+  // The oldest region, so that a huge page is full before the next takes memory.
   while (first_free_->in_use == first_free_->all()) first_free_ = first_free_->newer;
   region* const r = first_free_;
   const std::uint64_t from = r->spare != 0 ? r->spare : ~r->in_use;
@@ -270,7 +269,7 @@ void slab_heap::close(slab& s) noexcept
 {
   constexpr std::size_t few = 8;
   unlink(s);
-  region& r = *s.shard;
+  region& r = *s.parent;
   const auto offset = static_cast<std::size_t>(reinterpret_cast<std::byte*>(&s) - r.begin);
   const std::uint64_t bit = std::uint64_t{1} << offset / slab_size;
   r.in_use &= ~bit;
@@ -279,13 +278,14 @@ void slab_heap::close(slab& s) noexcept
   ++spare_;
   if (r.number < first_free_->number) first_free_ = &r;
   if (spare_ <= in_use_ / 8 + few) return;
-  // Some at once if possible, which takes the system less time. Otherwise what was spare before.
+  // Discards several slabs at once if possible, which takes the system less time. Otherwise
+  // discards what was spare before.
   if (r.in_use == 0 || std::popcount(r.spare) >= static_cast<int>(few)) return discard_spare(r);
   if (!discarded_next_) discarded_next_ = oldest_;
   discard_spare(*std::exchange(discarded_next_, discarded_next_->newer));
 }
 
-/// Also discards slabs that were never used: in a huge page they take memory.
+/// Also discards slabs that were never used, as they take memory in a huge page.
 void slab_heap::discard_spare(region& r) noexcept
 {
   const auto n = static_cast<std::size_t>(std::popcount(std::exchange(r.spare, 0)));
@@ -332,7 +332,7 @@ slab_heap::~slab_heap()
   while (oldest_) abandon(*std::exchange(oldest_, oldest_->newer));
 }
 
-/// Leaves a region to those who have blocks of it.
+/// Leaves a region to the threads that return its last blocks.
 void slab_heap::abandon(region& r) noexcept
 {
   r.left.store(1 + static_cast<std::size_t>(std::popcount(r.in_use)), std::memory_order_relaxed);
@@ -347,7 +347,7 @@ void slab_heap::abandon(region& r) noexcept
   drop(r);
 }
 
-/// One slab less has blocks out.
+/// One slab fewer has blocks out.
 void slab_heap::drop(region& r) noexcept
 {
   if (r.left.fetch_sub(1, std::memory_order_acq_rel) != 1) return;

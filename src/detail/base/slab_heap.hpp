@@ -1,4 +1,4 @@
-// L0 base: blocks of memory out of slabs, which go back to the system when they are empty.
+// L0 base: blocks of memory from slabs. Empty slabs go back to the system.
 #pragma once
 
 #include <array>
@@ -21,28 +21,28 @@ struct free_blocks {
   std::size_t size = 0;
 };
 
-/// Blocks of 1 to 8 cache lines for one thread or one wheel, which may leave blocks to others.
+/// Blocks of 1 to 8 cache lines for one thread or one wheel. Other threads may return its blocks.
 ///
 /// A **slab** of 32 KB has blocks of one size. Its first line describes it, so any block finds its
-/// slab. Slabs lie in **regions** from operator new, each larger than the one before up to 2 MB,
-/// which are huge pages if the system has them: without these, a million pending waits spend a
-/// fifth of their time on address translation.
+/// slab. Slabs lie in **regions** from operator new, each larger than the region before, up to 2
+/// MB. These are huge pages if the system has them: without huge pages, a million pending waits
+/// spend a fifth of their time on address translation.
 ///
 /// A slab that is empty serves blocks of another size next. When many slabs are empty, the system
 /// takes their memory back, region by region. Their addresses stay reserved until the heap goes.
 ///
 /// Other threads return blocks to a slab by a compare-exchange on one word of the slab. They never
-/// touch the heap, so it needs no lock that a fork could leave locked. The heap collects these
-/// blocks before it opens another slab; it looks at some slabs each time. A heap that goes leaves
-/// to each slab with blocks out the count of those that are back, and the thread that returns the
-/// last of a region's blocks frees the region.
+/// touch the heap, so it needs no lock that a fork could leave locked. The heap collects such
+/// blocks from some slabs each time before it opens another slab. When the heap goes, it tells each
+/// slab with blocks out how many of its blocks are back. The thread that returns the last block of
+/// a region frees the region.
 ///
-/// Not thread-safe, but for return_block().
+/// Not thread-safe, except return_block().
 class slab_heap {
 public:
   static constexpr std::size_t slab_size = std::size_t{32} << 10;
 
-  /// Blocks of so many lines in a slab.
+  /// How many blocks of `lines` cache lines a slab has.
   [[nodiscard]] static constexpr std::size_t blocks_of_slab(std::size_t lines) noexcept
   {
     return slab_size / (lines * block_unit) - 1;
@@ -53,8 +53,8 @@ public:
   slab_heap& operator=(const slab_heap&) = delete;
   ~slab_heap();
 
-  /// A block that is aligned to the largest power of two that divides its size. Throws
-  /// std::bad_alloc; not while fewer slabs are in use than it has.
+  /// A block, aligned to the largest power of two that divides its size. Throws std::bad_alloc, but
+  /// never while the heap has an empty slab.
   [[nodiscard]] free_block* take(std::size_t lines);
 
   /// At least one block and at most `n`.
@@ -63,16 +63,16 @@ public:
   /// Takes back a block of this heap.
   [[gnu::noinline]] void give_back(void* p) noexcept;
 
-  /// Takes back `n` blocks of whichever heaps. Returns what follows them.
+  /// Takes back `n` blocks of any heaps. Returns the block that follows them.
   free_block* give_back_to_owners(free_block* first, std::size_t n) noexcept;
 
-  /// Takes back a block of whichever heap, in any thread.
+  /// Takes back a block of any heap, in any thread.
   static void return_block(void* p) noexcept;
 
-  /// Makes sure that it has `n` slabs. Throws std::bad_alloc, with nothing changed.
+  /// Makes sure that the heap has `n` slabs. Throws std::bad_alloc, with nothing changed.
   void reserve(std::size_t n);
 
-  /// How many slabs it has, in use or not.
+  /// How many slabs the heap has, in use or not.
   [[nodiscard]] std::size_t slabs() const noexcept { return in_use_ + spare_ + unused_; }
 
 private:
@@ -94,13 +94,13 @@ private:
   std::array<slab*, most_block_units> with_room_{};  ///< slabs by the size of their blocks
   region* oldest_ = nullptr;
   region* latest_ = nullptr;
-  region* first_free_ = nullptr;  ///< all regions before it are in use as a whole
-  region* looked_at_ = nullptr;   ///< where collect_some() goes on, and at which slab
-  unsigned looked_at_slab_ = 0;
+  region* first_free_ = nullptr;    ///< all regions before it are in use as a whole
+  region* collect_from_ = nullptr;  ///< where collect_some() goes on
+  unsigned collect_slab_ = 0;
   region* discarded_next_ = nullptr;
   std::size_t in_use_ = 0;
   std::size_t spare_ = 0;   ///< empty slabs that take memory
-  std::size_t unused_ = 0;  ///< empty slabs that take none
+  std::size_t unused_ = 0;  ///< empty slabs that take no memory
 };
 
 }  // namespace asio_wheel::detail

@@ -1,4 +1,4 @@
-// L1 wheel: how a slot remembers its entries: a queue of chunks of pointers.
+// L1 wheel: how a slot holds its entries: a queue of chunks of pointers.
 #pragma once
 
 #include <asio_wheel/detail/wheel/wheel_entry.hpp>
@@ -25,7 +25,7 @@ struct alignas(128) chunk {
   std::uint16_t live;  ///< cells handed out that are not null; 0 in the pool
   wheel_entry* cells[capacity];
 
-  /// The chunk of a cell. If that may be gone or null, the chunk must not be read.
+  /// The chunk of a cell. If the cell may be gone or null, do not read the chunk.
   [[nodiscard]] static chunk* of(const void* cell) noexcept;
 };
 static_assert(sizeof(chunk) == 128);
@@ -35,7 +35,7 @@ struct chunk_queue {
   chunk* head = nullptr;  ///< null if it is empty
   chunk* tail = nullptr;
   std::uint32_t length = 0;
-  std::uint32_t peak = 0;  ///< of the length, since it was empty
+  std::uint32_t peak = 0;  ///< largest length since it was empty
 
   void push_back(chunk& c) noexcept;
   void unlink(chunk& c) noexcept;
@@ -46,8 +46,8 @@ struct chunk_queue {
 
 /// Where chunks come from and go back to.
 ///
-/// Has slabs reserved for as many chunks as there may be, which costs address space, not memory: a
-/// wheel that moves its entries must not run out of memory.
+/// Reserves slabs for as many chunks as there may be: a wheel that moves its entries must not run
+/// out of memory. This costs address space, not memory.
 class chunk_pool {
 public:
   chunk_pool() = default;
@@ -64,7 +64,7 @@ public:
     if (n > capacity_) grow(n);
   }
 
-  /// A chunk with no cells handed out. Requires that fewer are out than were reserved.
+  /// A chunk with no cells handed out. Requires that fewer chunks are out than were reserved.
   [[nodiscard]] chunk& take(std::uint32_t slot) noexcept;
   void give_back(chunk& c) noexcept;
 
@@ -75,7 +75,7 @@ private:
   [[gnu::noinline, gnu::cold]] void grow(std::size_t n);
 
   slab_heap slabs_;
-  chunk* spare_ = nullptr;  ///< the last that came back, for the next to be taken
+  chunk* spare_ = nullptr;  ///< the last chunk that came back, to be taken next
   std::size_t taken_ = 0;
   std::size_t capacity_ = 0;
 };

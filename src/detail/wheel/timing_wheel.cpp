@@ -41,7 +41,7 @@ void prefetch_entries(const chunk& c) noexcept
   for (unsigned i = 0; i < c.used; ++i) prefetch(c.cells[i]);
 }
 
-/// On entering `c`: prefetches the entries of the chunk after it, and the chunk after that.
+/// On entering `c`: prefetches the entries of the next chunk, and the chunk behind it.
 void prefetch_behind(const chunk& c) noexcept
 {
   const chunk* next = c.next;
@@ -114,7 +114,7 @@ tick timing_wheel::insert(wheel_entry& e, tick when)
   return when;
 }
 
-/// Whether that took a new chunk.
+/// Returns true if it took a new chunk.
 bool timing_wheel::file(wheel_entry& e, std::uint32_t slot) noexcept
 {
   chunk* c = slots_[slot].tail;
@@ -126,7 +126,7 @@ bool timing_wheel::file(wheel_entry& e, std::uint32_t slot) noexcept
   return is_full;
 }
 
-/// A new last chunk for a slot.
+/// Appends a chunk to a slot.
 chunk& timing_wheel::open_chunk(std::uint32_t slot) noexcept
 {
   if (!slots_[slot].head) mark_occupied(slot);
@@ -165,7 +165,7 @@ tick timing_wheel::close_chunk(chunk& c, const wheel_entry& last) noexcept
   return vacant_wake_;
 }
 
-/// Takes the chunk away from the vacant slot, unless that is in use again.
+/// Takes the chunk away from the vacant slot, unless the slot is in use again.
 void timing_wheel::close_vacant() noexcept
 {
   if (vacant_ == no_slot) return;
@@ -202,7 +202,7 @@ tick timing_wheel::wake_of(const wheel_entry& e) const noexcept
   return slot == vacant_ ? vacant_wake_ : first_wake(slot, e.at_.due);
 }
 
-/// wake_of() an entry of that slot with the tick `due`.
+/// wake_of() an entry of `slot` with the tick `due`.
 tick timing_wheel::first_wake(std::uint32_t slot, tick due) const noexcept
 {
   if (slot < overdue_slot_) {
@@ -250,10 +250,10 @@ tick timing_wheel::next_tick() noexcept
   return next_need((occupied_levels_ & 1) != 0 ? first_span(0, now_) : no_tick);
 }
 
-/// What next_tick() returns if there is nothing in level 0 before `first`, nor overdue.
+/// What next_tick() returns if nothing is overdue, or in level 0 before `first`.
 ///
-/// A small slot is handed down at once by whatever advance comes. So it asks for none before its
-/// first entry is due.
+/// Any advance hands down a small slot at once. So a small slot needs no advance before its first
+/// entry is due.
 tick timing_wheel::next_need(tick first) const noexcept
 {
   tick next = slots_[overflow_slot_].head ? std::min(first, horizon_[levels_]) : first;
@@ -273,8 +273,8 @@ tick timing_wheel::next_need(tick first) const noexcept
       }
     }
     if (occupied_slots_[level] == 1) continue;
-    // The slot behind it may be large, and have its turn first. No other has: no cascade takes
-    // longer than a slot of its level spans.
+    // The slot behind it may be large, and have its turn first. A third slot cannot: no cascade
+    // takes longer than a slot of its level spans.
     const tick second = first_span(level, add_span(begin, level * fan_bits_));
     if (slots_[slot_of(level, second)].peak > least_piece_)
       next = std::min(next, turn_of(level, second));
@@ -282,7 +282,7 @@ tick timing_wheel::next_need(tick first) const noexcept
   return next == no_tick && slots_[never_slot_].head ? never : next;
 }
 
-/// The first tick at which a slot may cascade; no_tick if there is none.
+/// The first tick at which a slot may cascade; no_tick if none may.
 tick timing_wheel::next_cascade() const noexcept
 {
   tick next = slots_[overflow_slot_].head ? horizon_[levels_] : no_tick;
@@ -300,7 +300,8 @@ tick timing_wheel::advance(tick to) noexcept
   const tick before = now_;
   const tick next = size_ != 0 ? collect(to) : no_tick;
   now_ = to;
-  // Every horizon is a multiple of a level-1 span, so it can move only when now leaves such a span.
+  // Every horizon is a multiple of a level-1 span, so horizons move only when now leaves such a
+  // span.
   if ((count(before) ^ count(to)) >> fan_bits_ != 0) raise_horizons();
   return next;
 }
@@ -318,8 +319,8 @@ tick timing_wheel::collect(tick to) noexcept
   }
 }
 
-/// Moves the slots of level 0 up to `last` to the due queue. Returns the first tick of those left;
-/// no_tick if none is.
+/// Moves the slots of level 0 up to `last` to the due queue. Returns the first tick left in level
+/// 0, or no_tick.
 tick timing_wheel::expire(tick last) noexcept
 {
   while ((occupied_levels_ & 1) != 0) {
@@ -327,7 +328,7 @@ tick timing_wheel::expire(tick last) noexcept
     if (first > last) return first;
     now_ = first;
     chunk_queue found = detach(slot_of(0, first));
-    if (!due_.chunks.head) prefetch_entries(*found.head);  // no other chunk leads there
+    if (!due_.chunks.head) prefetch_entries(*found.head);  // no chunk before it prefetched them
     due_.chunks.splice_back(found);
   }
   return no_tick;
@@ -350,7 +351,8 @@ void timing_wheel::take_overdue() noexcept
   due_.chunks.splice_back(found);
 }
 
-/// Cascades the slots whose turn has come, coarsest level first: each hands down to those below it.
+/// Cascades the slots whose turn has come, coarsest level first: each level hands down to the
+/// levels below.
 void timing_wheel::cascade_levels() noexcept
 {
   if (now_ == horizon_[levels_]) cascade_overflow();
@@ -364,7 +366,7 @@ void timing_wheel::cascade_levels() noexcept
 }
 
 /// Hands the slot that begins at `first` to the levels below: at once, or piece by piece, so that
-/// it is empty when they have their turn.
+/// it is empty before their turn.
 void timing_wheel::cascade(unsigned level, tick first) noexcept
 {
   const std::uint32_t slot = slot_of(level, first);
@@ -382,7 +384,7 @@ void timing_wheel::cascade(unsigned level, tick first) noexcept
   if (!source.head) return;
   slots_[slot] = source;
   mark_occupied(slot);
-  raise_horizons();  // which lowers them, so that newer entries go behind the rest
+  raise_horizons();  // lowers them: newer entries go behind the rest
 }
 
 /// Files the overflow anew. The levels are empty when now reaches the last horizon.
@@ -394,7 +396,7 @@ void timing_wheel::cascade_overflow() noexcept
 }
 
 /// Files each entry of the first `chunks` of a detached queue in the slot that the horizons name
-/// now. Returns how many entries these were.
+/// now. Returns the number of entries.
 std::uint64_t timing_wheel::refile(chunk_queue& source, std::size_t chunks) noexcept
 {
   std::uint64_t n = 0;
@@ -431,14 +433,14 @@ void timing_wheel::rewind(tick to) noexcept
   assert(to <= now_);
   close_vacant();
   for (chunk* c = due_.chunks.head; c; c = c->next) {
-    // What lies before `read` has been popped, and may be gone.
+    // Entries before `read` have been popped, and may be gone.
     for (std::size_t i = c == due_.chunks.head ? due_.read : 0; i < c->used; ++i) {
       if (wheel_entry* e = c->cells[i]) e->at_.due = std::min(e->at_.due, to);
     }
   }
   chunk_queue all = detach_levels();
   now_ = to;
-  raise_horizons();  // anew, as no entry is in the way
+  raise_horizons();  // up again: no entry is in the way
   static_cast<void>(refile(all, all.length));
 }
 
@@ -453,8 +455,8 @@ void timing_wheel::drain() noexcept
     drained_.chunks.splice_back(found);
 }
 
-/// Moves each horizon up as far as the level below has slots and the horizon above allows, without
-/// overtaking an entry of its own level.
+/// Moves each horizon up as far as the slots of the level below and the horizon above allow,
+/// without overtaking an entry of its own level.
 void timing_wheel::raise_horizons() noexcept
 {
   tick limit = never;

@@ -26,8 +26,8 @@ public:
   std::size_t chunks = 0;
   std::size_t entries = 0;
 
-  /// Says what is wrong with the links and counts of `queue`, or what `wrong` says of an entry in
-  /// it: the first such thing. Skips the first `read` cells.
+  /// Returns the first error: in the links and counts of `queue`, or what `wrong` says of an entry
+  /// in it. Skips the first `read` cells.
   template <class Wrong>
   std::string check(const chunk_queue& queue, std::size_t read, Wrong wrong)
   {
@@ -53,11 +53,10 @@ public:
     return queue.tail == prev ? std::string{} : "chunks: wrong tail";
   }
 
-  /// Starts the order anew: what follows has no predecessor among what came before.
-  void forget_ticks() { last_of_tick_.clear(); }
+  /// Starts the order anew: later entries have no predecessor among earlier entries.
+  void clear_ticks() { last_of_tick_.clear(); }
 
-  /// The entry of the same tick that was asked about before `e`; nullptr if there is none. Ask once
-  /// for every entry.
+  /// The entry of equal tick asked about before `e`, or nullptr. Ask once for every entry.
   const wheel_entry* predecessor(const wheel_entry& e)
   {
     return std::exchange(last_of_tick_[e.due()], &e);
@@ -69,8 +68,8 @@ private:
 
 }  // namespace
 
-/// Whether an entry of tick `due` may be in `slot` because the cascade of `named`, the slot that
-/// the horizons name, has begun.
+/// Returns true if an entry of tick `due` may be in `slot` because the cascade of `named` has
+/// begun. `named` is the slot that the horizons name.
 bool timing_wheel::is_ahead(tick due, std::uint32_t slot, std::uint32_t named) const noexcept
 {
   const unsigned level = named >> slot_bits_;
@@ -132,15 +131,15 @@ std::string timing_wheel::check(bool (*inserted_before)(const wheel_entry&,
       return say("occupancy: level ", level, " has ", occupied, " slots occupied");
   }
 
-  // The same for what has left the slots.
+  // Due and drained entries: placement, order, chunks.
   for (const outlet* from : {&due_, &drained_}) {
-    proof.forget_ticks();
+    proof.clear_ticks();
     const char* const where = from == &due_ ? ", among the due ones" : ", among the drained ones";
     const auto wrong = [&](const wheel_entry& e, const chunk& c) -> std::string {
       if (from == &due_ && !is_due(e)) return say("placement: tick ", count(e.due()));
       if (!inserted_before) return {};
-      // A chunk holds what one slot held. Across chunks, rewind() may have given one tick to
-      // entries that became due at several.
+      // All entries of a chunk were in one slot. Entries of several chunks may have become due at
+      // different ticks, and rewind() may have given them one tick.
       const wheel_entry* const before = proof.predecessor(e);
       return !before || chunk::of(before->cell()) != &c || inserted_before(*before, e)
                ? std::string{}

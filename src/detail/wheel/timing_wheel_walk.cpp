@@ -11,11 +11,11 @@ namespace asio_wheel::detail {
 
 // A walk marks the last chunk it has seen, and continues behind it. A chunk loses the mark when the
 // pool hands it out again, and has no live entry while it is in the pool. So a chunk with a mark
-// and a live entry is where it was, or has left its slot together with the chunks behind it, which
-// are just as good to walk through. Otherwise the walk begins again at the queue's head.
+// and a live entry is still in place, or has left its slot together with the chunks behind it, and
+// the walk can go on through these. Otherwise the walk begins again at the queue's head.
 //
 // The chunk of a vacant slot keeps its mark when the slot is used again before now moves on. All
-// that is in it then was inserted after the walk had begun, and need not be met.
+// its entries were inserted after the walk had begun, so the walk need not meet them.
 
 tick timing_wheel::first_tick(unsigned level) noexcept
 {
@@ -37,7 +37,7 @@ std::size_t timing_wheel::walk(wheel_walk& w, std::span<wheel_entry*> found) noe
 {
   assert(found.size() >= chunk::capacity);
   std::size_t n = 0;
-  std::size_t slots_left = 4096;  // reading so many takes a few microseconds
+  std::size_t slots_left = 4096;  // reading 4096 slots takes a few microseconds
   for (; !w.has_ended() && slots_left != 0; --w.begin_, --slots_left) {
     const chunk_queue& queue = w.begin_ == 1 ? due_.chunks : slots_[w.begin_ - 2];
     chunk* const seen = std::exchange(w.behind_, nullptr);
@@ -48,7 +48,7 @@ std::size_t timing_wheel::walk(wheel_walk& w, std::span<wheel_entry*> found) noe
         return n;
       }
       if (c->next) prefetch(c->next);
-      // What lies before `read` has been popped, and may be gone.
+      // Entries before `read` have been popped, and may be gone.
       for (std::size_t i = c == due_.chunks.head ? due_.read : 0; i < c->used; ++i) {
         if (!c->cells[i]) continue;
         prefetch(c->cells[i]);

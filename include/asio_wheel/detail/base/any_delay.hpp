@@ -15,9 +15,9 @@ using clock_type = std::chrono::steady_clock;  ///< the clock of all deadlines
 using time_point = clock_type::time_point;     ///< a deadline; max() is never
 using duration = clock_type::duration;         ///< a delay; max() is for ever
 
-/// `d` in nanoseconds, rounded up, so that nothing is early. The longest duration of every type,
-/// and all that do not fit, become nanoseconds::max(), which is never; the shortest become min().
-/// Not a number becomes zero.
+/// `d` in nanoseconds, rounded up, so that nothing is early. A duration that does not fit, and the
+/// longest of every type, become nanoseconds::max(): never. The shortest become min(). Not a number
+/// becomes zero.
 template <class Rep, class Period>
 [[nodiscard]] constexpr std::chrono::nanoseconds saturate(
   const std::chrono::duration<Rep, Period>& d) noexcept
@@ -41,7 +41,7 @@ template <class Rep, class Period>
   } else if constexpr (std::same_as<from, nanoseconds>) {
     return d;
   } else {
-    // In whole parts and a rest, as the product may be larger than the result.
+    // Converts whole parts and the rest apart, as the product may be larger than the result.
     constexpr integer edge =
       std::numeric_limits<integer>::max() / unit::num - (unit::den == 1 ? 0 : 1);
     const auto whole = d.count() / static_cast<Rep>(unit::den);
@@ -59,7 +59,7 @@ template <class Rep, class Period>
   }
 }
 
-/// The same in the unit of another clock.
+/// As saturate(), in the unit of another clock.
 template <class Duration, class Rep, class Period>
 [[nodiscard]] constexpr Duration saturate_to(const std::chrono::duration<Rep, Period>& d) noexcept
 {
@@ -97,7 +97,8 @@ template <class TimePoint>
   return t + d;
 }
 
-/// A delay, made of a duration in any unit (see saturate()) or of what converts to `Duration`.
+/// A delay, made of a duration in any unit (see saturate()) or of anything that converts to
+/// `Duration`.
 template <class Duration>
 class any_duration : public Duration {
 public:
@@ -112,7 +113,8 @@ public:
   {}
 };
 
-/// The same of a time point of a clock.
+/// A time point of a clock, made of a time point in any unit or of anything that converts to
+/// `TimePoint`.
 template <class TimePoint>
 class any_time_point : public TimePoint {
 public:
@@ -131,7 +133,8 @@ public:
 using any_delay = any_duration<std::chrono::nanoseconds>;
 using any_deadline = any_time_point<std::chrono::steady_clock::time_point>;
 
-/// What a function takes that needs a `Time`: nanoseconds, or a time point of the wheel's clock.
+/// The parameter type of a function that needs a `Time`: nanoseconds, or a time point of the
+/// wheel's clock.
 template <class Time>
 using any =
   std::conditional_t<std::same_as<Time, std::chrono::nanoseconds>, any_delay, any_deadline>;

@@ -10,7 +10,7 @@ struct list_link {
 };
 
 /// A circular list. The list itself stands between the last object and the first, so an object can
-/// be erased without knowing its list.
+/// be erased without its list.
 ///
 /// `Node::link_of(node)` and `Node::of_link(link)` convert between an object and its link. The list
 /// owns nothing. All functions are O(1) except for_each(), and none throws.
@@ -22,10 +22,10 @@ public:
   intrusive_list& operator=(const intrusive_list&) = delete;
 
   [[nodiscard]] bool empty() const noexcept { return end_.next == &end_; }
-  /// The first object; nullptr if there is none.
+  /// The first object; nullptr if the list is empty.
   [[nodiscard]] Node* front() noexcept { return empty() ? nullptr : &Node::of_link(*end_.next); }
 
-  /// The one object; nullptr if there is none, or more than one.
+  /// The only object; nullptr if there is none, or more than one.
   [[nodiscard]] Node* only() noexcept
   {
     const bool has_one = end_.next == end_.prev && end_.next != &end_;
@@ -43,7 +43,7 @@ public:
     link.next->prev = link.prev;
   }
 
-  /// Removes the first object and returns it; nullptr if there is none.
+  /// Removes the first object and returns it; nullptr if the list is empty.
   [[nodiscard]] Node* pop_front() noexcept
   {
     if (empty()) return nullptr;

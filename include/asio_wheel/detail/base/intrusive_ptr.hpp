@@ -8,12 +8,12 @@
 
 namespace asio_wheel::detail {
 
-/// Base of a `T` that its last owner deletes. The destructor is not virtual: only pointers to `T`
-/// own.
+/// Base of a `T` that its last owner deletes. Its destructor is not virtual, so only pointers to
+/// `T` own.
 ///
 /// `intrusive_ptr` counts owners. Code that owns through a raw pointer counts with the two
-/// functions below. Adding an owner is relaxed, because whoever adds one is an owner. Removing one
-/// releases what that owner did; the last one acquires what all did, and deletes the object.
+/// functions below. Adding an owner is relaxed, because only an owner adds owners. Removing an
+/// owner releases what it did; the last owner acquires what all did, and deletes the object.
 template <class T>
 class intrusive_ref_counter {
 public:
@@ -35,7 +35,7 @@ protected:
   ~intrusive_ref_counter() = default;
 
 private:
-  // Out of line, so that a release is inline.
+  // Out of line, so that a release can be inline.
   [[gnu::noinline, gnu::cold]] static void destroy(const intrusive_ref_counter* p) noexcept
   {
     delete static_cast<const T*>(p);
@@ -51,7 +51,7 @@ public:
   intrusive_ptr() noexcept = default;
   intrusive_ptr(std::nullptr_t) noexcept {}
 
-  /// Adds an owner; without `add_ref`, takes the place of one that was added by hand.
+  /// Adds an owner; without `add_ref`, takes over an owner that was added by hand.
   intrusive_ptr(T* p, bool add_ref = true) noexcept : p_(p)
   {
     if (p_ && add_ref) intrusive_ptr_add_ref(p_);
@@ -70,7 +70,7 @@ public:
 
   void swap(intrusive_ptr& other) noexcept { std::swap(p_, other.p_); }
 
-  /// Owns nothing any more: the caller does.
+  /// Gives its ownership to the caller.
   [[nodiscard]] T* release() noexcept { return std::exchange(p_, nullptr); }
 
   [[nodiscard]] T* get() const noexcept { return p_; }

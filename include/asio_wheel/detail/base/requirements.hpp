@@ -1,4 +1,4 @@
-// L0 base: what the compiler must support. Every public header includes this one first.
+// L0 base: what the compiler must support. Every public header includes this header first.
 #pragma once
 
 #if defined(_MSVC_LANG) ? _MSVC_LANG < 202002L : __cplusplus < 202002L

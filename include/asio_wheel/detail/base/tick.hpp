@@ -17,13 +17,13 @@ enum class tick : std::uint64_t {};
   return static_cast<std::uint64_t>(t);
 }
 
-/// In place of the present tick, for those who do not know it.
+/// In place of the present tick, where it is not known.
 inline constexpr tick at_once{};
 
 /// The tick of a wait that never expires.
 inline constexpr tick never{std::numeric_limits<std::uint64_t>::max() - 1};
 
-/// No tick; compares greater than all others. An empty std::optional that fits in a register.
+/// No tick; compares greater than all ticks. An empty std::optional that fits in a register.
 inline constexpr tick no_tick{count(never) + 1};
 
 /// Adds without wrapping: a sum beyond the last tick is `never`.

@@ -10,19 +10,18 @@ namespace asio_wheel::detail {
 
 /// Base of whatever is filed in a `timing_wheel`.
 ///
-/// While it is filed, the entry knows the cell that points to it, and the cell's chunk knows the
-/// slot: that is all `erase` needs. While it is not filed, its owner uses the same two words to
-/// link it into a list.
+/// A filed entry knows its cell, and the cell's chunk knows the slot: `erase` needs no more. An
+/// entry that is not filed uses the same two words as the links of a list.
 class wheel_entry {
 public:
   wheel_entry() = default;  // filing sets the place
   wheel_entry(const wheel_entry&) = delete;
   wheel_entry& operator=(const wheel_entry&) = delete;
 
-  /// The tick it was filed under. Linking the entry into a list overwrites it.
+  /// The tick that the entry was filed under. Linking the entry into a list overwrites it.
   [[nodiscard]] tick due() const noexcept;
 
-  /// The cell that points to it while it is filed, for prefetching.
+  /// The cell of a filed entry, for prefetching.
   [[nodiscard]] const void* cell() const noexcept;
 
 protected:
