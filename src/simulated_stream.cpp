@@ -24,14 +24,12 @@ namespace detail {
 constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 
 /// The connection's mutex guards all but the timer and, before the operation has started and after
-/// it has ended, the bytes.
+/// it has ended, its bytes and their number.
 struct pending_operation : simulated_operation, std::enable_shared_from_this<pending_operation> {
   pending_operation(const asio::any_io_executor& ex, std::shared_ptr<simulated_connection> c,
                     std::size_t of_side, bool is_write, std::size_t most)
     : simulated_operation{wheel_timer(wheel_place<>(ex), any_deadline(time_point::max())),
-                          std::string(most, '\0'),
-                          0,
-                          {}},
+                          std::make_unique_for_overwrite<char[]>(most), most, simulated_end()},
       connection(std::move(c)),
       side(of_side),
       writes(is_write)
@@ -65,6 +63,12 @@ struct simulated_side {
     bool refuses;
   };
 
+  /// The event that the timer waits for.
+  struct alarm {
+    std::optional<time_point> at;
+    std::uint64_t turn = 0;  ///< one more each time
+  };
+
   simulated_side(wheel_timer_service& wheel, std::uint64_t seed)
     : chance(seed),
       timer(wheel_place<>(wheel))
@@ -77,6 +81,14 @@ struct simulated_side {
     if (!timed_faults.empty()) next = timed_faults.begin()->first;
     if (on_the_way.empty() || is_stalled || is_dropped) return next;
     return std::min(next.value_or(time_point::max()), on_the_way.front().arrives);
+  }
+
+  /// Returns what the timer is to wait for, if that is something else than it does.
+  [[nodiscard]] std::optional<alarm> rearm() noexcept
+  {
+    const auto next = next_event();
+    if (next == armed.at) return std::nullopt;
+    return armed = alarm{next, armed.turn + 1};
   }
 
   void take(std::size_t n) noexcept
@@ -143,8 +155,7 @@ struct simulated_side {
   bool is_shut = false;   ///< the end of the stream was sent
   bool is_ended = false;  ///< and has arrived
   std::uint64_t chance;
-  std::optional<time_point> armed;  ///< the event that the timer waits for
-  std::uint64_t armed_times = 0;
+  alarm armed;
   wheel_timer timer;
 };
 
@@ -189,11 +200,11 @@ struct simulated_connection : std::enable_shared_from_this<simulated_connection>
   try {
     constexpr std::size_t segment_size = 1460;
     simulated_side& self = sides[op.side];
-    std::size_t n = std::min(op.bytes.size(), self.chunk);
+    std::size_t n = std::min(op.size, self.chunk);
     if (op.writes) {
       if (self.is_shut) return op.end(asio::error::broken_pipe);
       n = std::min(n, link.send_buffer - self.bytes.size());
-      self.bytes.insert(self.bytes.end(), op.bytes.data(), op.bytes.data() + n);
+      self.bytes.insert(self.bytes.end(), op.bytes.get(), op.bytes.get() + n);
       for (std::size_t done = 0; done < n; done += segment_size)
         self.send(link, now(), std::min(n - done, segment_size));
       self.sent += n;
@@ -201,7 +212,7 @@ struct simulated_connection : std::enable_shared_from_this<simulated_connection>
       simulated_side& in = peer(op.side);
       n = std::min(n, in.arrived);
       if (n == 0) return op.end(asio::error::eof);
-      std::copy_n(in.bytes.begin(), n, op.bytes.begin());
+      std::copy_n(in.bytes.begin(), n, op.bytes.get());
       in.take(n);
       if (!in.ends.empty()) {
         op.accepted = std::move(in.ends.front());
@@ -320,7 +331,7 @@ struct simulated_connection : std::enable_shared_from_this<simulated_connection>
     return woken;
   }
 
-  void arm(std::size_t side) noexcept;
+  void arm(std::size_t side, const simulated_side::alarm& a) noexcept;
 
   const simulated_link link;
   const intrusive_ptr<wheel_core> core;  ///< of the wheel, which it may outlive
@@ -343,10 +354,12 @@ public:
   {
     if (!c_) return;
     const auto woken = c_->wake();
+    const std::array alarms{c_->sides[0].rearm(), c_->sides[1].rearm()};
     c_->mutex.unlock();
     for (const auto& op : woken)
       if (op) op->timer.cancel();
-    for (const std::size_t side : {0U, 1U}) c_->arm(side);
+    for (const std::size_t side : {0U, 1U})
+      if (alarms[side]) c_->arm(side, *alarms[side]);
   }
 
   explicit operator bool() const noexcept { return c_ != nullptr; }
@@ -356,27 +369,21 @@ private:
   const std::shared_ptr<simulated_connection> c_;
 };
 
-/// Lets the timer wait for the next event, if it does not.
-void simulated_connection::arm(std::size_t side) noexcept
+/// Lets the timer wait for another event. Called without the lock, as the wheel may post.
+void simulated_connection::arm(std::size_t side, const simulated_side::alarm& a) noexcept
 try {
-  simulated_side& self = sides[side];
-  std::unique_lock lock(mutex);
-  const auto next = self.next_event();
-  if (next == self.armed) return;
-  self.armed = next;
-  const std::uint64_t turn = ++self.armed_times;
-  lock.unlock();
-  if (!next) return static_cast<void>(self.timer.cancel());
-  self.timer.expires_at(*next);
-  self.timer.async_wait([keep = shared_from_this(), side, turn](error_code ec) {
+  wheel_timer& timer = sides[side].timer;
+  if (!a.at) return static_cast<void>(timer.cancel());
+  timer.expires_at(*a.at);
+  timer.async_wait([keep = shared_from_this(), side, turn = a.turn](error_code ec) {
     const locked_connection c(keep);
-    if (turn == c->sides[side].armed_times) c->sides[side].armed.reset();
+    if (turn == c->sides[side].armed.turn) c->sides[side].armed.at.reset();
     if (ec && ec != asio::error::operation_aborted) return c->fail(ec);
     c->deliver(side);
   });
 } catch (const std::bad_alloc&) {
   const locked_connection c(shared_from_this());
-  sides[side].armed.reset();
+  sides[side].armed.at.reset();
   fail(asio::error::no_memory);
 }
 
@@ -410,14 +417,16 @@ std::pair<simulated_end, simulated_end> simulated_end::connect(wheel_timer_servi
 
 bool simulated_end::is_open() const noexcept
 {
-  const locked_connection c(connection_);
-  return c && c->sides[side_].is_open;
+  if (!connection_) return false;
+  const std::lock_guard lock(connection_->mutex);
+  return connection_->sides[side_].is_open;
 }
 
 std::size_t simulated_end::available() const noexcept
 {
-  const locked_connection c(connection_);
-  return c && c->sides[side_].is_open ? c->peer(side_).arrived : 0;
+  if (!is_open()) return 0;
+  const std::lock_guard lock(connection_->mutex);
+  return connection_->peer(side_).arrived;
 }
 
 void simulated_end::cancel() noexcept
@@ -473,21 +482,19 @@ void simulated_end::inject_after_bytes(std::size_t n, simulated_fault fault)
   c->deliver(side_);
 }
 
-/// As with a socket, an operation without bytes has nothing to wait for.
 simulated_end::operation simulated_end::prepare(const asio::any_io_executor& ex, bool writes,
                                                 std::size_t size) const
 {
   const std::size_t most = connection_ ? std::min(size, connection_->link.send_buffer) : 0;
   const auto op = std::make_shared<pending_operation>(ex, connection_, side_, writes, most);
   op->is_done = most == 0;
-  if (is_open()) op->error.clear();
+  if (op->is_done && is_open()) op->error.clear();
   return op;
 }
 
 void simulated_end::begin(detail::simulated_operation& prepared) noexcept
 {
   auto& op = static_cast<pending_operation&>(prepared);
-  if (op.bytes.empty()) return static_cast<void>(op.timer.cancel());
   const locked_connection c(op.connection);
   if (!op.is_done) c->begin(op);  // else its wait has ended meanwhile
 }

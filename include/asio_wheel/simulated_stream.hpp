@@ -20,7 +20,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <utility>
 
 namespace asio_wheel {
@@ -176,9 +175,9 @@ namespace detail {
 /// context.
 struct simulated_operation {
   wheel_timer timer;
-  std::string bytes;       ///< to write, or room for what is read
-  std::size_t size;        ///< of what was read or written
-  simulated_end accepted;  ///< by an acceptor
+  std::unique_ptr<char[]> bytes;  ///< to write, or room for what is read
+  std::size_t size;               ///< of the bytes, and then of what was written or read
+  simulated_end accepted;         ///< by an acceptor
 };
 
 }  // namespace detail
@@ -187,9 +186,13 @@ struct simulated_operation {
 template <class Self>
 void simulated_end::start(Self& self, const operation op)
 {
+  const bool is_empty = op->size == 0;
   self.reset_cancellation_state(asio::enable_total_cancellation());
   op->timer.async_wait(std::move(self));
-  begin(*op);
+  if (is_empty)
+    op->timer.cancel();  // as with a socket, it has nothing to wait for
+  else
+    begin(*op);
 }
 /// @endcond
 
@@ -288,7 +291,7 @@ public:
       [this, buffers, op = operation()](auto& self, error_code ec = {}) mutable {
         if (!op) return start(self, op = prepare(executor_, false, asio::buffer_size(buffers)));
         ec = finish(*op, ec);
-        const std::size_t n = asio::buffer_copy(buffers, asio::buffer(op->bytes, op->size));
+        const std::size_t n = asio::buffer_copy(buffers, asio::buffer(op->bytes.get(), op->size));
         op.reset();
         self.complete(ec, n);
       },
@@ -305,7 +308,7 @@ public:
       [this, buffers, op = operation()](auto& self, error_code ec = {}) mutable {
         if (!op) {
           op = prepare(executor_, true, asio::buffer_size(buffers));
-          asio::buffer_copy(asio::buffer(op->bytes), buffers);
+          asio::buffer_copy(asio::buffer(op->bytes.get(), op->size), buffers);
           return start(self, op);
         }
         ec = finish(*op, ec);
