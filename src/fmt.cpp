@@ -1,5 +1,5 @@
-// L3 timers: the texts that fmt.hpp promises. They are made without {fmt}, so that nobody needs
-// that at run time who does not format himself.
+// L3 timers: the texts that fmt.hpp promises. Made without {fmt}, so that a program without
+// formatting does not need it at run time.
 #include <asio_wheel/fmt.hpp>
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 namespace asio_wheel {
 namespace {
 
-/// Appends the parts, each a text.
+/// Appends texts.
 template <class... Parts>
 void append(std::string& text, const Parts&... parts)
 {
@@ -45,7 +45,7 @@ std::string aligned_left(std::string text, std::size_t width)
   return text;
 }
 
-/// `x` as std::to_chars writes it: by default with as few digits as tell it.
+/// `x` as std::to_chars writes it, by default in the shortest form.
 template <class... How>
 std::string digits(double x, How... how)
 {
@@ -58,12 +58,12 @@ std::string three_digits(double x)
   return digits(x, std::chars_format::general, 3);
 }
 
-/// Three digits, in the unit that leaves the fewest before the point.
+/// Three digits, in the first unit where they suffice.
 std::string human(double ns)
 {
   struct unit {
     double ns;
-    double below;  ///< of which it takes fewer, once rounded
+    double below;  ///< from here on the next unit, as numbers are rounded
     const char* name;
   };
   static constexpr unit units[] = {{1, 999.5, "ns"},      {1e3, 999.5, "us"},   {1e6, 999.5, "ms"},
@@ -94,7 +94,7 @@ std::string relative(detail::time_point t, detail::time_point now)
   return joined("in ", human(t - now));
 }
 
-/// Writes metrics of several objects of one kind, each with labels of its own.
+/// Writes metrics of several objects of one kind, each with its own labels.
 template <class Stats>
 class exposition {
 public:
@@ -130,7 +130,7 @@ private:
 
   void samples(const char* name, const std::string& labels, const log2_histogram& h)
   {
-    // Bucket i holds what is below 2^i ns, and a bound counts what is not above it.
+    // Bucket i counts durations below 2^i ns; a bound counts durations not above it.
     constexpr std::size_t first = 10, last = 36;
     std::uint64_t below = 0;
     for (std::size_t i = 0; i <= last; ++i) {

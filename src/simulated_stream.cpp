@@ -1,4 +1,5 @@
-// L3 timers: simulated connections: what is on the way, what has arrived, and who waits for it.
+// L3 timers: simulated connections: bytes on the way, arrived bytes, and the operations that wait
+// for them.
 #include <asio_wheel/simulated_stream.hpp>
 
 #include <asio_wheel/detail/base/intrusive_ptr.hpp>
@@ -23,8 +24,8 @@ namespace detail {
 
 constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 
-/// The connection's mutex guards all but the timer and, before the operation has started and after
-/// it has ended, its bytes and their number.
+/// The connection's mutex guards all except the timer. It guards the bytes and their number only
+/// while the operation runs.
 struct pending_operation : simulated_operation, std::enable_shared_from_this<pending_operation> {
   pending_operation(const asio::any_io_executor& ex, std::shared_ptr<simulated_connection> c,
                     std::size_t of_side, bool is_write, std::size_t most)
@@ -48,15 +49,15 @@ struct pending_operation : simulated_operation, std::enable_shared_from_this<pen
   const bool writes;
   std::list<pending_operation*> node{this};  ///< empty while the operation is in a queue
   const std::list<pending_operation*>::iterator place = node.begin();
-  bool is_woken = false;  ///< it can complete, and its wait was cancelled for that
+  bool is_woken = false;  ///< it can complete: its wait was cancelled
   bool is_done = false;   ///< it ends with `error` and `size`, whatever its wait says
   error_code error = asio::error::bad_descriptor;
 };
 
-/// One end of a connection, and what it sends: bytes that have arrived and, behind them, those that
-/// are on the way.
+/// One end of a connection, and what it sends: bytes that have arrived, and bytes on the way behind
+/// them.
 struct simulated_side {
-  /// Bytes; if there are none, the end of the stream or the answer of an end that was closed.
+  /// Bytes; without bytes, the end of the stream or the answer of a closed end.
   struct segment {
     time_point arrives;
     std::size_t size;
@@ -66,7 +67,7 @@ struct simulated_side {
   /// The event that the timer waits for.
   struct alarm {
     std::optional<time_point> at;
-    std::uint64_t turn = 0;  ///< one more each time
+    std::uint64_t number = 0;  ///< grows each time
   };
 
   simulated_side(wheel_timer_service& wheel, std::uint64_t seed)
@@ -74,7 +75,7 @@ struct simulated_side {
       timer(wheel_place<>(wheel))
   {}
 
-  /// When the next fault comes, or the next segment arrives; nothing if none ever will.
+  /// When the next fault or segment comes; nothing if none ever will.
   [[nodiscard]] std::optional<time_point> next_event() const noexcept
   {
     std::optional<time_point> next;
@@ -83,12 +84,12 @@ struct simulated_side {
     return std::min(next.value_or(time_point::max()), on_the_way.front().arrives);
   }
 
-  /// Returns what the timer is to wait for, if that is something else than it does.
+  /// Returns the next event if the timer does not wait for it yet.
   [[nodiscard]] std::optional<alarm> rearm() noexcept
   {
     const auto next = next_event();
     if (next == armed.at) return std::nullopt;
-    return armed = alarm{next, armed.turn + 1};
+    return armed = alarm{next, armed.number + 1};
   }
 
   void take(std::size_t n) noexcept
@@ -98,15 +99,15 @@ struct simulated_side {
   }
 
   /// Ends the stream behind what has arrived.
-  void cut() noexcept
+  void end_stream() noexcept
   {
     on_the_way.clear();
     bytes.erase(bytes.begin() + static_cast<std::ptrdiff_t>(arrived), bytes.end());
     is_ended = true;
   }
 
-  /// A random number of the splitmix64 of Steele, Lea and Flood: the same everywhere, unlike those
-  /// of the standard's distributions.
+  /// A random number by splitmix64 (Steele, Lea and Flood): alike everywhere, unlike the standard's
+  /// distributions.
   [[nodiscard]] std::uint64_t draw() noexcept
   {
     std::uint64_t z = chance += 0x9e3779b97f4a7c15U;
@@ -133,35 +134,35 @@ struct simulated_side {
     on_the_way.push_back({latest, n, refuses});
   }
 
-  // Of the end.
+  // The end's own state.
   bool is_open = true;
-  bool is_deaf = false;  ///< reads find the end of stream when nothing is there
+  bool is_deaf = false;  ///< reads end with eof when nothing is there
   std::size_t chunk = unlimited;
   std::array<std::list<pending_operation*>, 2> pending;  ///< reads, and writes
 
-  // Of what it sends.
-  std::deque<char> bytes;   ///< that were not read
-  std::size_t arrived = 0;  ///< of these
+  // What the end sends.
+  std::deque<char> bytes;   ///< unread
+  std::size_t arrived = 0;  ///< of `bytes`
   std::deque<segment> on_the_way;
-  std::list<simulated_end> ends;  ///< that come with bytes, for an acceptor
+  std::list<simulated_end> ends;  ///< sent with bytes, to an acceptor
   std::uint64_t sent = 0;
   std::uint64_t received = 0;
-  std::multimap<std::uint64_t, simulated_fault> faults;  ///< behind so many received bytes
+  std::multimap<std::uint64_t, simulated_fault> faults;  ///< by received bytes before them
   std::multimap<time_point, simulated_fault> timed_faults;
-  time_point line_free{};  ///< from when on the next byte can leave
+  time_point line_free{};  ///< when the next byte can leave
   time_point latest{};     ///< arrival so far
   bool is_stalled = false;
   bool is_dropped = false;
   bool is_shut = false;   ///< the end of the stream was sent
-  bool is_ended = false;  ///< and has arrived
+  bool is_ended = false;  ///< the end of the stream has arrived
   std::uint64_t chance;
   alarm armed;
   wheel_timer timer;
 };
 
 /// The two ends of a connection. The first operation in a queue is woken when it can complete; the
-/// next one's turn comes when that has begun. So what it was woken for is still there when it
-/// begins. All but now() and arm() requires the lock.
+/// next operation is woken after the first has begun. So what an operation was woken for is still
+/// there when it begins. All except now() and arm() requires the lock.
 struct simulated_connection : std::enable_shared_from_this<simulated_connection> {
   simulated_connection(wheel_timer_service& wheel, const simulated_link& l)
     : link(l),
@@ -179,7 +180,7 @@ struct simulated_connection : std::enable_shared_from_this<simulated_connection>
     return peer(side).arrived != 0 || peer(side).is_ended || self.is_deaf;
   }
 
-  /// As a socket, takes at once what a write has and there is room for.
+  /// As a socket, takes at once as much of a write as there is room for.
   void begin(pending_operation& op) noexcept
   {
     auto& queue = sides[op.side].pending[op.writes];
@@ -187,7 +188,7 @@ struct simulated_connection : std::enable_shared_from_this<simulated_connection>
     queue.splice(queue.end(), op.node);
     if (!sides[op.side].is_open) return op.end(asio::error::bad_descriptor);
     if (broken) return op.end(broken);
-    if (op.writes && is_first && can_go_on(op.side, true)) carry_out(op);
+    if (op.writes && is_first && can_go_on(op.side, true)) transfer(op);
   }
 
   void unlist(pending_operation& op) noexcept
@@ -196,7 +197,7 @@ struct simulated_connection : std::enable_shared_from_this<simulated_connection>
   }
 
   /// Reads or writes.
-  void carry_out(pending_operation& op) noexcept
+  void transfer(pending_operation& op) noexcept
   try {
     constexpr std::size_t segment_size = 1460;
     simulated_side& self = sides[op.side];
@@ -225,7 +226,7 @@ struct simulated_connection : std::enable_shared_from_this<simulated_connection>
     op.end(asio::error::no_memory);
   }
 
-  /// Ends what is pending, other than what has an end.
+  /// Ends pending operations that have not ended yet.
   void cancel(std::size_t side, const error_code& ec) noexcept
   {
     for (const auto& queue : sides[side].pending)
@@ -256,7 +257,7 @@ struct simulated_connection : std::enable_shared_from_this<simulated_connection>
     for (const std::size_t side : {0U, 1U}) {
       cancel(side, ec);
       sides[side].take(sides[side].arrived);
-      sides[side].cut();
+      sides[side].end_stream();
       sides[side].faults.clear();
       sides[side].timed_faults.clear();
     }
@@ -273,11 +274,11 @@ struct simulated_connection : std::enable_shared_from_this<simulated_connection>
       case simulated_fault::chunk: self.chunk = fault.bytes ? fault.bytes : unlimited; break;
       case simulated_fault::half_close:
         shut(side);
-        if (behind_bytes) self.cut();
+        if (behind_bytes) self.end_stream();
     }
   }
 
-  /// Lets arrive what this side has sent and does by now, with the faults in between.
+  /// Lets arrive what is due of this side by now: segments, and the faults in between.
   void deliver(std::size_t side) noexcept
   try {
     simulated_side& self = sides[side];
@@ -315,8 +316,8 @@ struct simulated_connection : std::enable_shared_from_this<simulated_connection>
     peer(side).send(link, now(), 0, true);
   }
 
-  /// Returns those whose waits are to be cancelled. One that is about to be destroyed will be
-  /// unlisted, and wake the next one.
+  /// Returns the operations whose waits are to be cancelled, null for an operation about to be
+  /// destroyed: its destructor unlists it, and wakes the next.
   [[nodiscard]] std::array<std::shared_ptr<pending_operation>, 4> wake() noexcept
   {
     std::array<std::shared_ptr<pending_operation>, 4> woken;
@@ -340,8 +341,8 @@ struct simulated_connection : std::enable_shared_from_this<simulated_connection>
   error_code broken;
 };
 
-/// Locks a connection, if there is one. After unlocking it wakes who can go on, since the wheel may
-/// post then.
+/// Locks a connection, if there is one. After unlocking, wakes the operations that can go on, since
+/// the wheel may post then.
 class [[nodiscard]] locked_connection {
 public:
   explicit locked_connection(std::shared_ptr<simulated_connection> c) noexcept : c_(std::move(c))
@@ -375,9 +376,9 @@ try {
   wheel_timer& timer = sides[side].timer;
   if (!a.at) return static_cast<void>(timer.cancel());
   timer.expires_at(*a.at);
-  timer.async_wait([keep = shared_from_this(), side, turn = a.turn](error_code ec) {
+  timer.async_wait([keep = shared_from_this(), side, number = a.number](error_code ec) {
     const locked_connection c(keep);
-    if (turn == c->sides[side].armed.turn) c->sides[side].armed.at.reset();
+    if (number == c->sides[side].armed.number) c->sides[side].armed.at.reset();
     if (ec && ec != asio::error::operation_aborted) return c->fail(ec);
     c->deliver(side);
   });
@@ -496,7 +497,7 @@ void simulated_end::begin(detail::simulated_operation& prepared) noexcept
 {
   auto& op = static_cast<pending_operation&>(prepared);
   const locked_connection c(op.connection);
-  if (!op.is_done) c->begin(op);  // else its wait has ended meanwhile
+  if (!op.is_done) c->begin(op);  // else its wait has ended already
 }
 
 error_code simulated_end::finish(detail::simulated_operation& begun, error_code ec) noexcept
@@ -504,7 +505,7 @@ error_code simulated_end::finish(detail::simulated_operation& begun, error_code 
   auto& op = static_cast<pending_operation&>(begun);
   const locked_connection c(op.connection);
   if (c) c->unlist(op);
-  if (!op.is_done && op.is_woken) c->carry_out(op);
+  if (!op.is_done && op.is_woken) c->transfer(op);
   if (!op.is_done) op.end(ec);
   return op.error;
 }

@@ -27,7 +27,7 @@ namespace asio_wheel::detail {
 
 void policy_state::count_met(duration taken, duration allowed) noexcept
 {
-  // One that ends between its deadline and the tick of that has used all.
+  // An operation that ends between its deadline and the deadline's tick has used all.
   const double share =
     allowed <= duration::zero()
       ? 1.0

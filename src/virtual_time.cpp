@@ -22,10 +22,10 @@ asio::io_context& context_of(const wheel_timer_service& wheel)
   return asio::query(*typed, asio::execution::context);
 }
 
-/// As far as the clock goes: time_point::max() never comes.
+/// The latest time of the clock: time_point::max() never comes.
 constexpr detail::time_point end_of_time = detail::time_point::max() - detail::duration{1};
 
-/// Puts the clock to rest on the way out, by an exception too.
+/// Puts the clock to rest on the way out, also after an exception.
 struct [[nodiscard]] clock_in_motion {
   detail::wheel_core& core;
   ~clock_in_motion() { core.rest_clock(); }
@@ -92,7 +92,7 @@ virtual_time::passage virtual_time::advance_until_idle(detail::any_delay limit)
   p.expired = static_cast<std::size_t>(core_->stats().expired - before);
   p.time = now() - begin;
   if (p.idle) {
-    // The timer may still wait for a deadline that has come, and that counts as work.
+    // The timer may still wait for a deadline that has come. Its wait counts as work.
     core_->rest_clock();
     run_ready_();
     p.stuck = core_->pending();
@@ -106,7 +106,7 @@ void virtual_time::align()
   advance(core_->clock.time_of(core_->clock.tick_ceil(now())) - now());
 }
 
-/// Where the clock is to stand when it has moved by `d`.
+/// Where the clock stands after a move by `d`.
 virtual_time::time_point virtual_time::end_of(duration d) const noexcept
 {
   return d > duration::zero() ? std::min(core_->clock.deadline_after(d), end_of_time) : now();

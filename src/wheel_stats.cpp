@@ -31,8 +31,8 @@ std::uint64_t log2_histogram::count() const noexcept
 
 std::chrono::nanoseconds log2_histogram::sum() const noexcept
 {
-  // What is in a bucket is less than twice its least. So a sum that has wrapped, by 2^64 at least,
-  // shows here as 2^63 at least, which is more than can be told anyway.
+  // A duration is less than twice the lower bound of its bucket. So if the sum has wrapped, it was
+  // 2^64 at least, and `least` is 2^63 at least: more than the result can hold anyway.
   double least = 0;
   for (std::size_t i = 1; i < buckets_.size(); ++i)
     least += std::ldexp(static_cast<double>(buckets_[i]), static_cast<int>(i) - 1);

@@ -22,8 +22,8 @@ namespace {
 
 asio::execution_context::id wheel_timer_service::id;
 
-// The steady_timer inside the driver makes its own service here, before this one is registered;
-// contexts shut down and destroy the latest first, so it outlives the driver.
+// The steady_timer inside the driver makes its own service here, before this service is registered.
+// Contexts destroy the latest service first, so the timer's service outlives the driver.
 wheel_timer_service::wheel_timer_service(asio::execution_context& context, const executor_type& ex,
                                          const wheel_options& options)
   : asio::execution_context::service(context),
@@ -40,7 +40,7 @@ wheel_timer_service::wheel_timer_service(asio::execution_context& context)
   : wheel_timer_service(context, executor_unknown())
 {}
 
-// Closed here too: a service that loses the race to be registered is destroyed without a shutdown.
+// Closes here, too: a service that loses the race to be registered is destroyed without shutdown().
 wheel_timer_service::~wheel_timer_service()
 {
   detail::forget_wheels();

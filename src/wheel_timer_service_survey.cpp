@@ -1,4 +1,4 @@
-// L2 engine: the members of the service that ask who waits, linked only if they are used.
+// L2 engine: the members of the service that ask who waits, linked only if used.
 #include <asio_wheel/wheel_timer_service.hpp>
 
 #include "detail/engine/core.hpp"

@@ -19,7 +19,7 @@ heartbeat_options valid_options(const heartbeat_options& options)
   return options;
 }
 
-/// `times * d`, or duration::max() if that is longer.
+/// `times * d`; saturates.
 duration multiply(duration d, std::size_t times) noexcept
 {
   const auto most = static_cast<std::size_t>(duration::max() / d);
@@ -74,7 +74,7 @@ time_point heartbeat_state::deadline() const noexcept
 {
   const time_point idle_since =
     std::min(sent_.load(std::memory_order_relaxed), received_.load(std::memory_order_relaxed));
-  // A loss that was reported is reported again as if it were a ping.
+  // A lost peer is reported again after each interval, as a ping would be.
   return wheel_clock::add(std::max(idle_since, reported_.load(std::memory_order_relaxed)),
                           options_.interval);
 }
@@ -95,8 +95,8 @@ time_point heartbeat_state::guarded_until() const noexcept
   return lost_if_silent_since(received_.load(std::memory_order_relaxed), 0);
 }
 
-/// When the peer is lost that is silent since the latest of so many pings, or since `t`: each
-/// further ping takes an interval, and so does the wait for the last answer.
+/// When a peer is lost that has been silent since `t`, after so many `pings`: each further ping
+/// takes an interval, and so does the wait for the last answer.
 time_point heartbeat_state::lost_if_silent_since(time_point t, std::size_t pings) const noexcept
 {
   const duration of_pings = multiply(options_.interval, options_.max_missed - pings);

@@ -26,7 +26,7 @@ void scheduled_task::start(lazy_wait_op& op)
 {
   op.set_deadline(*this);
   wheel_core& c = core();
-  if (!has_begun_) go_here();  // what is announced stays at its shard
+  if (!has_begun_) go_here();  // an announced wait stays at its shard
   tick when{};
   {
     shard_lock lock = enter();
@@ -86,8 +86,8 @@ bool scheduled_task::move(duration delay) noexcept
     const time_point before = std::exchange(turn_, to);
     was_ahead_ = delay > duration::zero();
     was_moved_ = true;
-    // A wait that is put off finds that out when its time comes. Its tick may be ahead when its
-    // turn has passed.
+    // A wait that was moved to later is filed again when its old time comes. When its turn has
+    // passed, its tick may still be ahead.
     if (to < before || !was_ahead_) wake = refile_earlier(lock);
   }
   c.wake_at(wake);
@@ -100,7 +100,7 @@ time_point scheduled_task::next_turn() const noexcept
   return turn_after_run();
 }
 
-/// The turn; after a run, the first that is still to come, unless it was moved meanwhile.
+/// The turn. After a run, the next turn to come, unless the turn was moved meanwhile.
 time_point scheduled_task::turn_after_run() const noexcept
 {
   if (!has_begun_ || is_early_ || was_moved_) return turn_;

@@ -17,7 +17,7 @@ time_point later(time_point t, duration period) noexcept
 time_point tick_after(time_point tick, duration period, time_point now, missed_tick missed,
                       duration slack) noexcept
 {
-  // Unsigned, because the span between the ends of time is more than a duration holds.
+  // Unsigned, because a duration cannot hold the span between the ends of time.
   const auto nanoseconds = [](auto t) { return static_cast<std::uint64_t>(t.count()); };
   const std::uint64_t late =
     nanoseconds(now.time_since_epoch()) - nanoseconds(tick.time_since_epoch());

@@ -83,7 +83,7 @@ watchdog_state& watchdog_state::operator=(watchdog_state&& other) noexcept
     shortest_ = other.shortest_.load();
     if (other.is_swept()) core().pressure_on().replace(other, *this);
   });
-  // Not before: until the guard has moved, its deadline is that of `other`.
+  // Not before: until the guard has moved, its deadline is `other`'s.
   other.shortest_ = other.longest_.load();
   return *this;
 }
@@ -117,7 +117,7 @@ wait_outcome watchdog_state::expire(time_point) noexcept
 
 void watchdog_state::follow_pressure() noexcept
 {
-  // The pass that says so moves the wheels afterwards, and needs no wake-up.
+  // The pass that calls this advances the wheels afterwards, so no wake-up is needed.
   static_cast<void>(refile_earlier());
 }
 
