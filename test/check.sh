@@ -13,6 +13,7 @@ root; asks nothing), then checks, without a check named all of them:
 
   format     the sources are formatted by clang-format
   links      what the Markdown files link to exists, headings included
+  lines      no line of them is longer than 110, but for tables and pictures
   pictures   the guide's pictures are those that doc/pictures.py draws
   reference  Doxygen has nothing to say about the comments on public names
   workflow   yamllint has nothing to say about .github
@@ -26,6 +27,13 @@ check_format() {
 
 check_links() {
   test/links.py
+}
+
+check_lines() {
+  local long
+  long=$(git ls-files '*.md' | LC_ALL=C.UTF-8 xargs grep -nHE '^.{111}' |
+    grep -vE '^[^:]*:[0-9]+: *(\||!\[|<!--)' || true)
+  [[ -z $long ]] || fail "longer than 110: $long"
 }
 
 check_pictures() {
@@ -58,11 +66,11 @@ checks=()
 for argument in "$@"; do
   case $argument in
     -h | --help) usage; exit ;;
-    format | links | pictures | reference | workflow | tidy) checks+=("$argument") ;;
+    format | links | lines | pictures | reference | workflow | tidy) checks+=("$argument") ;;
     *) usage >&2; fail "no such check: $argument" ;;
   esac
 done
-((${#checks[@]})) || checks=(format links pictures reference workflow tidy)
+((${#checks[@]})) || checks=(format links lines pictures reference workflow tidy)
 
 install_packages "${check_packages[@]}"
 for check in "${checks[@]}"; do
