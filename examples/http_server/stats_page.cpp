@@ -64,12 +64,12 @@ const std::string_view stats_page = R"html(<!doctype html>
 </header>
 <div id="tiles"></div>
 <div id="charts">
-  <figure style="color: var(--pending)"><figcaption><h2>Pending waits</h2><p></p></figcaption>
+  <figure style="color: var(--pending)"><figcaption><h2>Pending waits, last two minutes</h2><p></p></figcaption>
     <svg id="pending" role="img" aria-label="Pending waits over the last two minutes"></svg></figure>
-  <figure style="color: var(--wakeups)"><figcaption><h2>Wake-ups per second</h2><p></p></figcaption>
+  <figure style="color: var(--wakeups)"><figcaption><h2>Wake-ups per second, last two minutes</h2><p></p></figcaption>
     <svg id="wakeups" role="img" aria-label="Wake-ups over the last two minutes"></svg></figure>
-  <figure class="wide" style="color: var(--lateness)"><figcaption><h2>Lateness of expired waits</h2><p></p></figcaption>
-    <svg id="lateness" role="img" aria-label="Histogram of lateness since the start"></svg></figure>
+  <figure class="wide" style="color: var(--lateness)"><figcaption><h2>Expired waits by lateness, each bucket twice the one before</h2><p></p></figcaption>
+    <svg id="lateness" role="img" aria-label="How many waits were how late since the start, on a logarithmic scale"></svg></figure>
   <figure class="wide"><figcaption><h2>Who waits</h2><p id="types"></p></figcaption>
     <table><thead><tr><th>count</th><th>earliest</th><th>latest</th><th>handler</th></tr></thead>
       <tbody id="waiting"></tbody></table></figure>

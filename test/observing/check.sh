@@ -135,7 +135,7 @@ check_page() {
   serve_under_load 120
   # Chromium takes the picture when a page is complete: this one is when an image has been waited
   # for, for long enough to have something to show.
-  local scheme slow
+  local scheme slow light dark
   slow=$(free_port)
   start slow python3 -c "
 import socket, time
@@ -147,9 +147,10 @@ while True:
   wait_for_port "$slow"
   cat >"$work/site/page.html" <<END
 <!doctype html><meta name="color-scheme" content="light dark"><style>* { margin: 0; border: 0 }</style>
-<iframe src="/stats.html" width="1100" height="1000"></iframe>
+<iframe src="/stats.html" width="1100" height="1100"></iframe>
 <img src="http://127.0.0.1:$slow/" width="0" height="0">
 END
+  # Both at the same time, so that they show the same run.
   for scheme in light dark; do
     local options=()
     if [[ $scheme == dark ]]; then
@@ -157,9 +158,12 @@ END
         --force-dark-mode)
     fi
     start chromium chromium --headless=new --no-sandbox --disable-gpu --hide-scrollbars \
-      --user-data-dir="$work/browser_$scheme" --window-size=1100,980 --timeout=40000 \
+      --user-data-dir="$work/browser_$scheme" --window-size=1100,1100 --timeout=40000 \
       "${options[@]}" --screenshot="$work/$scheme.png" "http://127.0.0.1:$port/page.html"
-    wait "$started" || fail "chromium ends with $?"
+    declare "$scheme=$started"
+  done
+  for scheme in light dark; do
+    wait "${!scheme}" || fail "chromium ends with $?"
     [[ -s $work/$scheme.png ]] || fail "chromium took no picture"
     cp "$work/$scheme.png" "$build/stats_$scheme.png"
     say "look at $build/stats_$scheme.png"
