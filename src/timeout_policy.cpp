@@ -1,11 +1,10 @@
 // L3 timers: a policy's figures, and what one operation adds to them.
 #include <asio_wheel/timeout_policy.hpp>
 
-#include <asio_wheel/wheel_errc.hpp>
-
 #include "detail/engine/core.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace asio_wheel {
 
@@ -40,46 +39,41 @@ void policy_state::count_met(duration taken, duration allowed) noexcept
   met_millionths_.fetch_add(static_cast<std::uint64_t>(share * 1e6), std::memory_order_relaxed);
 }
 
-policy_use::policy_use(policy_state& policy, wheel_core& core, duration allowed,
-                       deadline_report report) noexcept
-  : policy_(&policy),
-    core_(&core),
-    allowed_(allowed),
-    start_(core.clock.start_of_delay()),
-    is_cancel_(report == deadline_report::aborted)
+policy_terms policy_state::start(const wheel_core& c) noexcept
 {
-  policy.started_.fetch_add(1, std::memory_order_relaxed);
+  return {this, c.clock.start_of_delay(), limit_.load(std::memory_order_relaxed)};
 }
 
-error_code policy_use::replacement(wait_outcome how) noexcept
+void policy_use::begin(const policy_terms& terms, policy_report r) noexcept
 {
-  if (how == wait_outcome::rejected) {
-    is_met_ = false;
-    return wheel_errc::too_many_pending;
-  }
-  if (how != wait_outcome::timed_out) return {};
-  if (!has_expired_) policy_->expired_.fetch_add(1, std::memory_order_relaxed);
-  has_expired_ = true;
-  is_met_ = false;
-  return is_cancel_ ? error_code(asio::error::operation_aborted) : policy_->error_;
+  policy_ = terms.policy;
+  used_ = -terms.start.time_since_epoch();
+  allowed_ = terms.allowed;
+  report_ = r;
+  policy_->started_.fetch_add(1, std::memory_order_relaxed);
 }
 
-void policy_use::count_abandoned() noexcept
+void policy_use::note_end(const wheel_core& c) noexcept
 {
-  if (has_expired_) policy_->abandoned_.fetch_add(1, std::memory_order_relaxed);
-  is_met_ = false;
+  used_ += c.clock.start_of_delay().time_since_epoch();
 }
 
-void policy_use::end() noexcept
+void policy_use::count_met() noexcept
 {
-  if (is_met_) policy_->count_met(core_->clock.start_of_delay() - start_, allowed_);
-  core_ = nullptr;
+  std::exchange(policy_, nullptr)->count_met(used_, allowed_);
 }
 
-deadline_filing policy_limit::filing(wheel_core& c) noexcept
+void policy_use::count(wait_outcome how, bool is_abandoned, error_code& ec) noexcept
 {
-  allowed = policy->limit_.load(std::memory_order_relaxed);
-  return {c, allowed};
+  const bool has_come = how == wait_outcome::timed_out;
+  if (!is_abandoned && how != wait_outcome::rejected &&
+      (!has_come || report_ == policy_report::other))
+    return count_met();
+  policy_state& p = *std::exchange(policy_, nullptr);
+  if (!has_come) return;
+  p.expired_.fetch_add(1, std::memory_order_relaxed);
+  if (is_abandoned) p.abandoned_.fetch_add(1, std::memory_order_relaxed);
+  ec = report_ == policy_report::aborted ? error_code(asio::error::operation_aborted) : p.error_;
 }
 
 }  // namespace asio_wheel::detail

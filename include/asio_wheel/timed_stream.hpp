@@ -12,6 +12,7 @@
 #include <asio_wheel/detail/timers/stream_deadlines.hpp>
 #include <asio_wheel/detail/timers/stream_types.hpp>
 #include <asio_wheel/stream_limits.hpp>
+#include <asio_wheel/timeout_policy.hpp>
 #include <asio_wheel/use_wheel.hpp>
 
 // clang-format off
@@ -128,6 +129,24 @@ public:
   ///
   /// Exceptions: std::bad_alloc, the first time; what use_wheel() throws.
   void expires_after(detail::any_delay delay) { deadlines_.set_expiry(from_now(delay)); }
+
+  /// Sets the expiry by a timeout_policy. The operations that start until another expiry is set
+  /// count in the figures of the policy, each for itself: an operation has used the time from this
+  /// call to its end. An operation that the expiry cuts short reports the error of the policy. An
+  /// operation that a limit of set_limits() ends before the expiry reports timed_out and counts as
+  /// met.
+  ///
+  ///     inline asio_wheel::timeout_policy header{"header", 5s};
+  ///
+  ///     stream.expires_after(header);
+  ///
+  /// @param policy  must outlive the operations that have it.
+  /// Exceptions: as expires_after() with a delay.
+  void expires_after(timeout_policy& policy)
+  {
+    static_cast<void>(core());
+    deadlines_.set_expiry(policy);
+  }
 
   /// Sets the expiry to a point in time. A point in the past: at once.
   void expires_at(detail::any_deadline deadline)
@@ -369,15 +388,13 @@ private:
       const auto end = deadlines.of_operation(limit_);
       if (end.until == time_point::max())
         return operation(stream_->socket_, std::forward<Handler>(handler));
-      if (deadlines.has_passed(end.until)) {
-        deadlines.note_timeout(end.cause);
-        return asio::post(get_executor(),
-                          asio::append(std::forward<Handler>(handler),
-                                       error_code(asio::error::timed_out), Results()...));
-      }
-      operation(stream_->socket_, detail::deadline_token<std::decay_t<Handler>, detail::guarded_by,
-                                                         detail::deadline_report::timed_out>{
-                                    std::forward<Handler>(handler), deadlines.guard(end)});
+      if (deadlines.has_passed(end.until))
+        return asio::post(get_executor(), asio::append(std::forward<Handler>(handler),
+                                                       deadlines.time_out(end), Results()...));
+      operation(stream_->socket_,
+                detail::deadline_token<std::decay_t<Handler>, detail::stream_limit,
+                                       detail::deadline_report::timed_out>{
+                  std::forward<Handler>(handler), deadlines.limit(end)});
     }
 
     timed_stream* stream_;

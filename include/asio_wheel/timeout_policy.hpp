@@ -7,7 +7,7 @@
 #include <asio_wheel/detail/base/any_delay.hpp>
 #include <asio_wheel/detail/base/export.hpp>
 #include <asio_wheel/detail/timers/deadline_token.hpp>
-#include <asio_wheel/detail/timers/metered_handler.hpp>
+#include <asio_wheel/detail/timers/policy_use.hpp>
 #include <asio_wheel/wheel_stats.hpp>
 
 #include <atomic>

@@ -68,21 +68,12 @@ public:
   /// of the handler throws. The handler is gone then.
   [[nodiscard]] Handler abandon(wheel_core& core)
   {
-    if constexpr (requires { handler_->count_abandoned(); }) handler_->count_abandoned();
     mark_ = abandoned_mark(core);
     const reset_at_end then{handler_};
     return *std::move(handler_);
   }
 
   [[nodiscard]] const Handler& inner() const noexcept { return *handler_; }
-
-  /// The replacement of a handler with a policy, as long as the handler is here.
-  [[nodiscard]] error_code replacement(wait_outcome how) noexcept
-  {
-    if constexpr (requires { handler_->replacement(how); })
-      if (handler_) return handler_->replacement(how);
-    return to_error(how);
-  }
 
   template <class... Args>
   void operator()(Args&&... args)

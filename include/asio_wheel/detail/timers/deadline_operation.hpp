@@ -11,6 +11,7 @@
 #include <asio_wheel/detail/engine/submission.hpp>
 #include <asio_wheel/detail/engine/wait_handler.hpp>
 #include <asio_wheel/detail/timers/abandonable_handler.hpp>
+#include <asio_wheel/detail/timers/policy_use.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -25,7 +26,7 @@ namespace asio_wheel::detail {
 ///
 /// `Fallback` is the executor that the handler is offered. It is no_executor if the handler has no
 /// executor and may run anywhere, or if it has an executor whatever it is offered. `Where` is a
-/// deadline_filing or a guard_filing.
+/// deadline_filing or a guard_filing; it has `terms` if the operation may have a policy.
 template <class Handler, class Fallback, class Where, class... Signatures>
 class deadline_operation final : public deadline_wait {
 public:
@@ -52,7 +53,8 @@ public:
                      asio::cancellation_type_t type, deadline_report report)
     : deadline_wait(&deadline_operation::do_ask, where, type, report),
       handler_(std::forward<H>(handler)),
-      fallback_(fallback)
+      fallback_(fallback),
+      policy_(where)
   {}
   deadline_operation(const deadline_operation&) = delete;
   deadline_operation& operator=(const deadline_operation&) = delete;
@@ -79,6 +81,8 @@ public:
   template <class... Args>
   void complete(Args&&... args)
   {
+    if constexpr (is_metered)
+      if (policy_) policy_.note_end(core());
     departure left;
     if (!is_guarded || !end_guarded()) left = leave(operation_end::none);
     const epilogue later{guard_, left.to_tell_of};
@@ -86,6 +90,8 @@ public:
       return leave_result_behind(std::forward<Args>(args)...);
     if (keeps_core_) [[unlikely]]  // if not, there is nothing to replace
       return call_replaced(std::forward<Args>(args)...);
+    if constexpr (is_metered)
+      if (policy_) policy_.count_met();
     take_handler(this, handler_)(std::forward<Args>(args)...);
   }
 
@@ -100,7 +106,8 @@ private:
   template <class>
   friend class deadline_handler;
 
-  static constexpr bool is_guarded = std::is_same_v<Where, guard_filing>;
+  static constexpr bool is_guarded = std::is_base_of_v<guard_filing, Where>;
+  static constexpr bool is_metered = requires(Where w) { w.terms; };
   using executor_type = asio::associated_executor_t<Handler, Fallback>;
   static constexpr bool runs_anywhere = std::is_same_v<executor_type, no_executor>;
   static constexpr auto first_time = ~std::uint64_t{0};
@@ -453,7 +460,7 @@ private:
   void abandon_here()
   {
     if (!leave_alone()) return release_here();
-    const error_code instead = replacement_error(replacement());
+    const error_code instead = replacement_error(replacement(), true);
     auto handler = take_abandoned();
     release_here();
     call_with_error<Signatures...>(std::move(handler),
@@ -487,15 +494,17 @@ private:
 
   // The end: nobody else holds the state.
 
-  /// What to report in place of operation_aborted, if anything.
-  [[nodiscard]] error_code replacement_error(wait_outcome how) noexcept
+  /// What to report in place of operation_aborted, if anything; and counts the end.
+  [[nodiscard]] error_code replacement_error(wait_outcome how, bool is_abandoned = false) noexcept
   {
-    if constexpr (requires { handler_.replacement(how); })
-      return handler_.replacement(how);
-    else if constexpr (is_guarded)
-      return this->guards_error(how);
+    error_code ec;
+    if constexpr (is_guarded)
+      ec = this->guards_error(how);
     else
-      return to_error(how);
+      ec = to_error(how);
+    if constexpr (is_metered)
+      if (policy_) policy_.count(how, is_abandoned, ec);
+    return ec;
   }
 
   /// Calls the handler with the replacement, if there is one.
@@ -595,6 +604,7 @@ private:
 
   Handler handler_;
   [[no_unique_address]] Fallback fallback_;
+  [[no_unique_address]] std::conditional_t<is_metered, policy_use, no_policy> policy_;
   intrusive_ptr<context_gate> gate_;  ///< null for the wheel's context
   int rounds_ = 0;                    ///< of the deadline, so far
   union {

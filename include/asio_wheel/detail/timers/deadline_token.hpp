@@ -7,7 +7,7 @@
 #include <asio_wheel/detail/engine/engine.hpp>
 #include <asio_wheel/detail/timers/deadline_operation.hpp>
 #include <asio_wheel/detail/timers/default_token.hpp>
-#include <asio_wheel/detail/timers/metered_handler.hpp>
+#include <asio_wheel/detail/timers/policy_use.hpp>
 #include <asio_wheel/use_wheel.hpp>
 #include <asio_wheel/wheel_timer_service.hpp>
 
@@ -167,17 +167,19 @@ public:
 
   template <class... Rest>
   [[nodiscard]] auto operator()(policy_state& policy, Rest&&... rest) const
-    -> decltype(make_deadline<Report>(policy_limit{&policy}, std::forward<Rest>(rest)...)) requires(
-      std::same_as<Time, duration>)
+    -> decltype(make_deadline<Report>(
+      policy_limit{&policy, Report},
+      std::forward<Rest>(rest)...)) requires(std::same_as<Time, duration>)
   {
-    return make_deadline<Report>(policy_limit{&policy}, std::forward<Rest>(rest)...);
+    return make_deadline<Report>(policy_limit{&policy, Report}, std::forward<Rest>(rest)...);
   }
   template <deadline_place Place, class... Rest>
   [[nodiscard]] auto operator()(Place& place, policy_state& policy, Rest&&... rest) const
-    -> decltype(make_deadline<Report>(policy_limit{&policy}, std::forward<Rest>(rest)...)) requires(
-      std::same_as<Time, duration>)
+    -> decltype(make_deadline<Report>(
+      policy_limit{&policy, Report},
+      std::forward<Rest>(rest)...)) requires(std::same_as<Time, duration>)
   {
-    return make_deadline<Report>(policy_limit{&policy, &core_of(place)},
+    return make_deadline<Report>(policy_limit{&policy, Report, &core_of(place)},
                                  std::forward<Rest>(rest)...);
   }
 };
@@ -276,25 +278,10 @@ private:
   {
     const auto& ex = executor(args...);
     auto where = filing(by, handler, ex);
-    if constexpr (std::is_same_v<Limit, policy_limit>)
-      prepare(std::forward<I>(i), where, ex,
-              metered_handler<std::decay_t<Handler>>(
-                std::forward<Handler>(handler),
-                policy_use(*by.policy, detail::core_of(where.at), by.allowed, Report)),
-              std::forward<Args>(args)...);
-    else
-      prepare(std::forward<I>(i), where, ex, std::forward<Handler>(handler),
-              std::forward<Args>(args)...);
-  }
-
-  template <class I, class Where, class Executor, class Handler, class... Args>
-  [[gnu::always_inline]] void prepare(I&& i, Where& where, const Executor& ex, Handler&& handler,
-                                      Args&&... args) const
-  {
     if constexpr (Report != deadline_report::abandoned)
       begin(std::forward<I>(i), where, ex, std::forward<Handler>(handler),
             std::forward<Args>(args)...);
-    else if constexpr (std::is_same_v<Executor, no_executor>)
+    else if constexpr (std::is_same_v<std::decay_t<decltype(ex)>, no_executor>)
       begin(std::forward<I>(i), where, ex,
             make_abandonable(std::forward<Handler>(handler), where.executor()),
             std::forward<Args>(args)...);
@@ -335,6 +322,8 @@ private:
   {
     if constexpr (std::is_same_v<Limit, guarded_by>) {
       return guard_filing{by};
+    } else if constexpr (std::is_same_v<Limit, stream_limit>) {
+      return by.filing();
     } else {
       wheel_core* core = by.core;
       if (!core) {

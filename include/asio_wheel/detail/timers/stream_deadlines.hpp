@@ -1,9 +1,12 @@
 // L3 timers: the deadlines of a stream's reads and writes.
 #pragma once
 
+#include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/base/any_delay.hpp>
 #include <asio_wheel/detail/engine/engine.hpp>
 #include <asio_wheel/detail/engine/operation_guard.hpp>
+#include <asio_wheel/detail/engine/wait_op.hpp>
+#include <asio_wheel/detail/timers/policy_use.hpp>
 #include <asio_wheel/stream_limits.hpp>
 
 #include <algorithm>
@@ -36,9 +39,22 @@ public:
     return guard_->core();
   }
 
-  void set_expiry(time_point expiry) noexcept { expiry_ = expiry; }
+  void set_expiry(time_point expiry) noexcept
+  {
+    expiry_ = expiry;
+    terms_.policy = nullptr;
+  }
 
-  /// Requires core().
+  // These require core().
+
+  /// Lets the operations that start from then on have the policy.
+  void set_expiry(policy_state& policy) noexcept
+  {
+    terms_ = policy.start(guard_->core());
+    // Operations without a deadline are to be counted, too.
+    expiry_ = std::min(from_now(terms_.allowed), guarded_by::latest);
+  }
+
   void set_limits(const stream_limits& limits) noexcept
   {
     limits_ = limits;
@@ -64,19 +80,27 @@ public:
   }
 
   /// What guards an operation with this end. Requires an end before time_point::max().
-  [[nodiscard]] guarded_by guard(const end_of_operation& end) const noexcept
+  [[nodiscard]] stream_limit limit(const end_of_operation& end) const noexcept
   {
-    return {guard_, end.until, static_cast<std::uint8_t>(end.cause)};
+    return {{guard_, end.until, static_cast<std::uint8_t>(end.cause)},
+            terms_,
+            end.cause == stream_timeout::expiry ? policy_report::error : policy_report::other};
   }
   [[nodiscard]] bool has_passed(time_point until) const noexcept
   {
     return guard_->has_passed(until);
   }
 
-  /// Notes an operation whose end was past before it started.
-  void note_timeout(stream_timeout cause) const noexcept
+  /// Counts an operation whose end was past before it started. Returns what the operation reports.
+  [[nodiscard]] error_code time_out(const end_of_operation& end) const noexcept
   {
-    guard_->note_timeout(static_cast<std::uint8_t>(cause));
+    error_code ec = guard_->note_timeout(static_cast<std::uint8_t>(end.cause));
+    stream_limit by = limit(end);
+    if (policy_use use(by.filing()); use) {
+      use.note_end(guard_->core());
+      use.count(wait_outcome::timed_out, false, ec);
+    }
+    return ec;
   }
 
   // Requires core().
@@ -110,12 +134,14 @@ private:
     std::swap(expiry_, other.expiry_);
     std::swap(end_, other.end_);
     std::swap(limits_, other.limits_);
+    std::swap(terms_, other.terms_);
   }
 
   guard_ptr guard_;  ///< null until there is a deadline
   time_point expiry_ = time_point::max();
   time_point end_ = time_point::max();  ///< of all operations, by limits_.total
   stream_limits limits_;
+  policy_terms terms_;  ///< of expiry_, if that is a policy's
 };
 
 }  // namespace asio_wheel::detail

@@ -1,0 +1,150 @@
+// L3 timers: what an operation adds to the figures of its policy.
+#pragma once
+
+#include <asio_wheel/asio.hpp>
+#include <asio_wheel/detail/base/any_delay.hpp>
+#include <asio_wheel/detail/base/export.hpp>
+#include <asio_wheel/detail/engine/deadline_wait.hpp>
+#include <asio_wheel/detail/engine/engine.hpp>
+#include <asio_wheel/detail/engine/operation_guard.hpp>
+#include <asio_wheel/detail/engine/wait_op.hpp>
+#include <asio_wheel/wheel_stats.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace asio_wheel::detail {
+
+class policy_state;
+
+/// What a policy allows: a time that begins with its limit as it was then.
+struct policy_terms {
+  policy_state* policy = nullptr;  ///< null: there is none
+  time_point start{};
+  duration allowed{};
+};
+
+/// What a `timeout_policy` consists of.
+class ASIO_WHEEL_EXPORT policy_state {
+public:
+  [[nodiscard]] policy_terms start(const wheel_core& c) noexcept;
+
+protected:
+  policy_state(std::string_view name, duration limit, const error_code& error)
+    : name_(name),
+      error_(error),
+      limit_(limit)
+  {}
+  ~policy_state() = default;
+
+  friend class policy_use;
+
+  void count_met(duration taken, duration allowed) noexcept;
+
+  const std::string name_;
+  const error_code error_;
+  std::atomic<duration> limit_;
+  std::atomic<std::uint64_t> started_{0};
+  std::atomic<std::uint64_t> met_millionths_{0};  ///< shares used, added up
+  std::atomic<std::uint64_t> expired_{0};
+  std::atomic<std::uint64_t> abandoned_{0};
+  std::array<std::atomic<std::uint64_t>, share_histogram::size> met_{};
+};
+
+/// What an operation reports when its deadline has come.
+enum class policy_report : std::uint8_t {
+  error,    ///< the error of the policy
+  aborted,  ///< operation_aborted
+  other,    ///< the deadline is not that of the policy, but an earlier one
+};
+
+/// One operation under a policy, or one without.
+class ASIO_WHEEL_EXPORT policy_use {
+public:
+  /// Counts a start, if the filing has terms of a policy.
+  template <class Filing>
+  explicit policy_use(const Filing& where) noexcept
+  {
+    if (where.terms.policy) [[unlikely]]
+      begin(where.terms, where.report);
+  }
+
+  /// Returns true if there is a policy, and nothing has been counted yet.
+  explicit operator bool() const noexcept { return policy_ != nullptr; }
+
+  /// The operation ends now.
+  void note_end(const wheel_core& c) noexcept;
+
+  /// Counts an operation that has ended before its deadline.
+  void count_met() noexcept;
+
+  /// Counts one that has ended, or that goes on without its handler. Replaces the error if the
+  /// deadline of the policy has come.
+  void count(wait_outcome how, bool is_abandoned, error_code& ec) noexcept;
+
+private:
+  void begin(const policy_terms& terms, policy_report r) noexcept;
+
+  policy_state* policy_ = nullptr;
+  duration used_;  ///< the time of the end, less that of the start
+  duration allowed_;
+  policy_report report_;
+};
+
+/// An operation that cannot have one.
+struct no_policy {
+  template <class Filing>
+  explicit no_policy(const Filing&) noexcept
+  {}
+};
+
+/// The limit of an operation that has a policy; see time_limit.
+struct policy_limit {
+  /// Where the deadline is filed, and under which terms.
+  struct filing_type : deadline_filing {
+    policy_terms terms;
+    policy_report report;
+  };
+
+  policy_state* policy;
+  deadline_report report;
+  wheel_core* core = nullptr;
+
+  [[nodiscard]] filing_type filing(wheel_core& c) const noexcept
+  {
+    const policy_terms terms = policy->start(c);
+    return {{c, terms.allowed},
+            terms,
+            report == deadline_report::aborted ? policy_report::aborted : policy_report::error};
+  }
+};
+
+/// The limit of an operation of a stream, which may have a policy.
+struct stream_limit : guarded_by {
+  struct filing_type : guard_filing {
+    const policy_terms& terms;
+    policy_report report;
+  };
+
+  stream_limit(guarded_by g, const policy_terms& t, policy_report r) noexcept
+    : guarded_by(std::move(g)),
+      terms(&t),
+      report(r)
+  {}
+  stream_limit(const stream_limit&) = default;
+  stream_limit(stream_limit&&) = default;
+  stream_limit& operator=(const stream_limit&) = default;
+  stream_limit& operator=(stream_limit&&) = default;
+  [[gnu::always_inline]] ~stream_limit() = default;
+
+  [[nodiscard]] filing_type filing() noexcept { return {{*this}, *terms, report}; }
+
+  const policy_terms* terms;
+  policy_report report;
+};
+
+}  // namespace asio_wheel::detail
