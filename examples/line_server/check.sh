@@ -7,8 +7,8 @@ programs=$1
 source "$(dirname "${BASH_SOURCE[0]}")/../peers.sh"
 needs python3
 
-start server "$programs/line_server" --port 0 --threads 2 --idle-timeout 2500 --heartbeat 400 \
-  --write-stall 1000 --request-timeout 600 --grace 1500
+start server "$programs/line_server" --port 0 --threads 2 --idle-timeout 4000 --heartbeat 600 \
+  --write-stall 1000 --request-timeout 1000 --grace 1500
 server=$started
 port=$(port_of server "$server")
 
