@@ -22,7 +22,7 @@ for the next time.
   --tests=REGEX       runs only the tests whose names match; default: those of the same
   --all               builds all and runs the whole suite, the examples with their peers included. These are
                       compiled without a precompiled header, so each includes what it needs
-  --beast=FOLDER      runs test/platforms/beast.sh FOLDER there instead
+  --beast             runs test/platforms/beast.sh there instead, with the source of that Debian's Boost
   -Dname=value        goes to CMake
   --expired           takes package lists that have expired, from a mirror that is behind; they are still
                       checked for their signature
@@ -36,7 +36,7 @@ faster.
 END
 }
 
-suite='' compiler=g++ asio=boost root_only=0 remove=0 expired=0 if_possible=0 beast=''
+suite='' compiler=g++ asio=boost root_only=0 remove=0 expired=0 if_possible=0 beast=0
 targets='' tests=''
 definitions=()
 for argument in "$@"; do
@@ -47,7 +47,7 @@ for argument in "$@"; do
     --tests=?*) tests=${argument#--tests=} ;;
     --targets=?*) targets=${argument#--targets=} ;;
     --all) targets=all tests=. ;;
-    --beast=?*) beast=$(cd "${argument#--beast=}" && pwd) ;;
+    --beast) beast=1 ;;
     -D?*) definitions+=("$argument") ;;
     --expired) expired=1 ;;
     --if-possible) if_possible=1 ;;
@@ -87,7 +87,6 @@ packages=(g++ cmake ninja-build pkg-config libfmt-dev libasio-dev libssl-dev red
 # For the examples and what is built and installed besides.
 [[ $targets != all ]] ||
   packages+=(dpkg-dev file git libhiredis-dev nginx-light wrk curl python3 ca-certificates)
-[[ -z $beast ]] || packages+=(git)
 # Of the newest Boost that it has.
 for part in '' -test -program-options -coroutine -context -charconv -cobalt -json; do
   packages+=("libboost${part}BOOST-dev")
@@ -157,10 +156,11 @@ mkdir -p "$root/src"
 find "$root/src" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +
 git ls-files -z | tar --null --files-from=- -c | tar -x -C "$root/src"
 
-if [[ $beast ]]; then
-  say "$beast"
+if ((beast)); then
+  # shellcheck disable=SC2016
+  boost=$(inside dpkg-query -W -f '${Package}\n' 'libboost1.*-dev' | sed -nE 's/^lib(boost[0-9.]+)-dev$/\1/p')
   rm -rf "$root/beast"
-  cp -r "$beast" "$root/beast"
+  cp -r "$(MIRROR=$mirror test/peers/source.sh "$boost" "$suite")/libs/beast" "$root/beast"
   inside /src/test/platforms/beast.sh /beast
   exit
 fi
