@@ -49,7 +49,7 @@ template <class Key, class Hash = std::hash<Key>, class Equal = std::equal_to<Ke
 class keyed_scheduler {
 public:
   using key_type = Key;                         ///< names a task
-  using executor_type = asio::any_io_executor;  ///< that of the functions
+  using executor_type = asio::any_io_executor;  ///< runs the functions
   using duration = detail::duration;            ///< of the wheel's clock
   using time_point = detail::time_point;        ///< of the wheel's clock
 

@@ -175,8 +175,8 @@ namespace detail {
 /// context.
 struct simulated_operation {
   wheel_timer timer;
-  std::unique_ptr<char[]> bytes;  ///< to write, or room for what is read
-  std::size_t size;               ///< of the bytes, and then of what was written or read
+  std::unique_ptr<char[]> bytes;  ///< to write, or storage for a read
+  std::size_t size;               ///< of `bytes`, and then of what was written or read
   simulated_end accepted;         ///< by an acceptor
 };
 

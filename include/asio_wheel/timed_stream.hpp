@@ -130,11 +130,10 @@ public:
   /// Exceptions: std::bad_alloc, the first time; what use_wheel() throws.
   void expires_after(detail::any_delay delay) { deadlines_.set_expiry(from_now(delay)); }
 
-  /// Sets the expiry by a timeout_policy. The operations that start until another expiry is set
-  /// count in the figures of the policy, each for itself: an operation has used the time from this
-  /// call to its end. An operation that the expiry cuts short reports the error of the policy. An
-  /// operation that a limit of set_limits() ends before the expiry reports timed_out and counts as
-  /// met.
+  /// Sets the expiry by a timeout_policy. Each operation that starts until another expiry is set
+  /// counts in the policy's figures: it has used the time from this call to its end. If the expiry
+  /// ends an operation, it reports the policy's error. If a limit of set_limits() ends it before
+  /// the expiry, it reports timed_out and counts as met.
   ///
   ///     inline asio_wheel::timeout_policy header{"header", 5s};
   ///
@@ -175,14 +174,14 @@ public:
   /// The cause of the latest timeout by a deadline of the stream: the expiry or one of the limits.
   [[nodiscard]] stream_timeout last_timeout() const noexcept { return deadlines_.last_timeout(); }
 
-  /// Tells a heartbeat or a watchdog what the operations do that start from now on: a read that has
-  /// read bytes counts as `received()` or `touch()`, a write that has written some as `sent()`.
+  /// The operations that start from now on feed a heartbeat or a watchdog: a read of any bytes
+  /// counts as `received()` or `touch()`, a write of any bytes as `sent()`.
   ///
   ///     asio_wheel::heartbeat beat(context, {.interval = 30s, .max_missed = 2});
   ///     stream.feed(beat);
   ///
-  /// Any number can be fed. They may be moved and destroyed at any time: what is gone is fed no
-  /// more. A move of the stream takes them along. Blocking operations feed nothing.
+  /// A stream can feed any number of these. Each may be moved or destroyed at any time. A move of
+  /// the stream takes them along. Blocking operations feed nothing.
   ///
   /// Exceptions: std::bad_alloc; what use_wheel() throws.
   template <class State, class Executor>

@@ -85,11 +85,10 @@ public:
     return asio::async_initiate<Token, void(error_code)>(initiate(), token, delay);
   }
 
-  /// Waits until `deadline`. If it has passed, completes at once, as if posted, and so ahead of
-  /// waits with the same deadline that were started in time. If the kernel is behind with its own
-  /// ticks, as on an overloaded virtual machine, a deadline that has just passed may be taken for
-  /// ahead: then the wait completes with its tick. time_point::max() never comes. All else as
-  /// above.
+  /// Waits until `deadline`. If it has passed, completes at once, as if posted, ahead of earlier
+  /// waits with an equal deadline. If the kernel is behind with its own ticks, as on an overloaded
+  /// virtual machine, a deadline that has just passed may be taken for ahead: then the wait
+  /// completes with its tick. time_point::max() never comes. All else as above.
   template <asio::completion_token_for<void(error_code)> Token = asio::deferred_t>
   auto async_wait(detail::any_deadline deadline, Token&& token = {})
   {

@@ -21,9 +21,9 @@ namespace asio_wheel::detail {
 
 class policy_state;
 
-/// What a policy allows: a time that begins with its limit as it was then.
+/// What a policy allows from `start` on: its limit at that time.
 struct policy_terms {
-  policy_state* policy = nullptr;  ///< null: there is none
+  policy_state* policy = nullptr;  ///< null: no policy
   time_point start{};
   duration allowed{};
 };
@@ -59,10 +59,10 @@ protected:
 enum class policy_report : std::uint8_t {
   error,    ///< the error of the policy
   aborted,  ///< operation_aborted
-  other,    ///< the deadline is not that of the policy, but an earlier one
+  other,    ///< an earlier deadline came than the policy's
 };
 
-/// One operation under a policy, or one without.
+/// One operation, with or without a policy.
 class ASIO_WHEEL_EXPORT policy_use {
 public:
   /// Counts a start, if the filing has terms of a policy.
@@ -82,27 +82,27 @@ public:
   /// Counts an operation that has ended before its deadline.
   void count_met() noexcept;
 
-  /// Counts one that has ended, or that goes on without its handler. Replaces the error if the
-  /// deadline of the policy has come.
+  /// Counts an operation that has ended, or goes on without its handler. Replaces the error if the
+  /// policy's deadline has come.
   void count(wait_outcome how, bool is_abandoned, error_code& ec) noexcept;
 
 private:
   void begin(const policy_terms& terms, policy_report r) noexcept;
 
   policy_state* policy_ = nullptr;
-  duration used_;  ///< the time of the end, less that of the start
+  duration used_;  ///< from the start to the end
   duration allowed_;
   policy_report report_;
 };
 
-/// An operation that cannot have one.
+/// An operation that cannot have a policy.
 struct no_policy {
   template <class Filing>
   explicit no_policy(const Filing&) noexcept
   {}
 };
 
-/// The limit of an operation that has a policy; see time_limit.
+/// The limit of an operation with a policy; see time_limit.
 struct policy_limit {
   /// Where the deadline is filed, and under which terms.
   struct filing_type : deadline_filing {
@@ -123,7 +123,7 @@ struct policy_limit {
   }
 };
 
-/// The limit of an operation of a stream, which may have a policy.
+/// The limit of a stream's operation. It may have a policy.
 struct stream_limit : guarded_by {
   struct filing_type : guard_filing {
     const policy_terms& terms;

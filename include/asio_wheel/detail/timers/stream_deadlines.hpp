@@ -47,11 +47,11 @@ public:
 
   // These require core().
 
-  /// Lets the operations that start from then on have the policy.
+  /// Operations that start from now on have the policy.
   void set_expiry(policy_state& policy) noexcept
   {
     terms_ = policy.start(guard_->core());
-    // Operations without a deadline are to be counted, too.
+    // So operations without a deadline are counted, too.
     expiry_ = std::min(from_now(terms_.allowed), guarded_by::latest);
   }
 
@@ -111,7 +111,7 @@ public:
     if (guard_) guard_->feed_nothing();
   }
 
-  /// What signs of life go to; null if nothing is fed.
+  /// The guard that passes on signs of life; null if nothing is fed.
   [[nodiscard]] guard_ptr feeder() const noexcept
   {
     return guard_ && guard_->feeds() ? guard_ : nullptr;
@@ -141,7 +141,7 @@ private:
   time_point expiry_ = time_point::max();
   time_point end_ = time_point::max();  ///< of all operations, by limits_.total
   stream_limits limits_;
-  policy_terms terms_;  ///< of expiry_, if that is a policy's
+  policy_terms terms_;  ///< of expiry_, if it is a policy's
 };
 
 }  // namespace asio_wheel::detail
