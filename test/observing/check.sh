@@ -147,7 +147,7 @@ while True:
   wait_for_port "$slow"
   cat >"$work/site/page.html" <<END
 <!doctype html><meta name="color-scheme" content="light dark"><style>* { margin: 0; border: 0 }</style>
-<iframe src="/stats.html" width="1100" height="1100"></iframe>
+<iframe src="/stats.html" width="1100" height="1020"></iframe>
 <img src="http://127.0.0.1:$slow/" width="0" height="0">
 END
   # Both at the same time, so that they show the same run.
@@ -157,8 +157,8 @@ END
       options=(--blink-settings=preferredColorScheme=0 --enable-features=WebContentsForceDark:none
         --force-dark-mode)
     fi
-    start chromium chromium --headless=new --no-sandbox --disable-gpu --hide-scrollbars \
-      --user-data-dir="$work/browser_$scheme" --window-size=1100,1100 --timeout=40000 \
+    start chromium nice chromium --headless=new --no-sandbox --disable-gpu --hide-scrollbars \
+      --user-data-dir="$work/browser_$scheme" --window-size=1100,1020 --timeout=40000 \
       "${options[@]}" --screenshot="$work/$scheme.png" "http://127.0.0.1:$port/page.html"
     declare "$scheme=$started"
   done
