@@ -1,4 +1,4 @@
-// L2 engine: the members of the service that ask who waits, linked only if used.
+// L2 engine: the service's surveys of its waits, linked only if used.
 #include <asio_wheel/wheel_timer_service.hpp>
 
 #include "detail/engine/core.hpp"

@@ -1,4 +1,4 @@
-// L2 engine: Asio, Boost's or the standalone one, and the names that the library borrows from it.
+// L2 engine: Asio, Boost's or the standalone Asio, and the names that the library borrows from it.
 #pragma once
 
 #include <asio_wheel/detail/base/requirements.hpp>

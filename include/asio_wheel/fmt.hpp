@@ -52,7 +52,7 @@ struct text_formatter : fmt::formatter<std::string_view> {
 /// every reading, from 1 us to 69 s.
 ///
 /// @param stats   a reading.
-/// @param labels  what tells this wheel from others of the process: a list in Prometheus' own form,
+/// @param labels  what tells this wheel from the process's others: a list in Prometheus' own form,
 ///                as `wheel="clients",zone="b"`, with escaped values.
 /// Exceptions: std::bad_alloc.
 [[nodiscard]] ASIO_WHEEL_EXPORT std::string prometheus(const wheel_stats& stats,

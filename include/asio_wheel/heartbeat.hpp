@@ -55,8 +55,8 @@ namespace asio_wheel {
 ///     // after each read: beat.received(); after each write: beat.sent();
 ///     // or once, with a timed_stream: stream.feed(beat);
 ///
-/// Thread safety: a distinct object is safe, and so is a shared one, other than for construction,
-/// assignment and destruction.
+/// Thread safety: distinct and shared objects are safe, except for construction, assignment and
+/// destruction.
 template <class Executor = asio::any_io_executor>
 class basic_heartbeat : public detail::keep_alive_base<detail::heartbeat_state, Executor> {
   using base = detail::keep_alive_base<detail::heartbeat_state, Executor>;

@@ -40,11 +40,11 @@ inline constexpr std::size_t forever = detail::unlimited_times;
 /// Its destructor cancels all tasks, and may be called by one of them. The scheduler may outlive
 /// its context, but takes no more tasks then. The context takes the tasks with it.
 ///
-/// Thread safety: a distinct object is safe, and so is a shared one, other than for construction
-/// and destruction: several threads may call `Hash` at once. The scheduler holds its lock while it
-/// compares keys, so `Equal` must not use the scheduler. It holds no lock while it hashes a key,
-/// copies, moves, calls or destroys a function or a key, or starts or ends a wait. `Hash` and
-/// `Equal` are called only in the members that take a key, and may throw there.
+/// Thread safety: distinct and shared objects are safe, except for construction and destruction:
+/// several threads may call `Hash` at once. The scheduler holds its lock while it compares keys, so
+/// `Equal` must not use the scheduler. It holds no lock while it hashes a key, copies, moves, calls
+/// or destroys a function or a key, or starts or ends a wait. `Hash` and `Equal` are called only in
+/// the members that take a key, and may throw there.
 template <class Key, class Hash = std::hash<Key>, class Equal = std::equal_to<Key>>
 class keyed_scheduler {
 public:

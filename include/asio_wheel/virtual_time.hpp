@@ -111,7 +111,7 @@ public:
   ///     assert(passage.idle && passage.expired == 5);
   ///
   /// The limit is in time. Handlers that post each other for ever, or wait again and again for a
-  /// time that has passed, keep this function from returning, as they would keep run().
+  /// past time, keep this function from returning, as they would keep run().
   ///
   /// @param limit  the furthest the clock goes; zero or less completes what is due now.
   /// Exceptions: as of advance().

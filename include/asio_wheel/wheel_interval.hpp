@@ -27,9 +27,9 @@ namespace asio_wheel {
 /// who fell behind gets one tick per call, with other work of the context in between. `missed_tick`
 /// says which ticks follow.
 ///
-/// Thread safety: a distinct object is safe, and so is a shared one, other than for construction,
-/// assignment and destruction. A moved-from object may only be destroyed or assigned to. An
-/// interval may outlive its context, but must not start anything then.
+/// Thread safety: distinct and shared objects are safe, except for construction, assignment and
+/// destruction. A moved-from object may only be destroyed or assigned to. An interval may outlive
+/// its context, but must not start anything then.
 template <class Executor = asio::any_io_executor>
 class basic_wheel_interval {
 public:

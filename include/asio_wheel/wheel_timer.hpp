@@ -19,8 +19,8 @@ namespace asio_wheel {
 /// even if it has expired; and the timer may outlive its context. The context destroys the handlers
 /// uncalled.
 ///
-/// Thread safety: a distinct object is safe, and so is a shared one, other than for construction,
-/// assignment and destruction.
+/// Thread safety: distinct and shared objects are safe, except for construction, assignment and
+/// destruction.
 template <class Executor = asio::any_io_executor>
 class basic_wheel_timer
   : public detail::timer_object<detail::clock_type, asio::wait_traits<detail::clock_type>,

@@ -43,8 +43,8 @@ namespace asio_wheel {
 ///       idle.touch();
 ///     }
 ///
-/// Thread safety: a distinct object is safe, and so is a shared one, other than for construction,
-/// assignment and destruction.
+/// Thread safety: distinct and shared objects are safe, except for construction, assignment and
+/// destruction.
 template <class Executor = asio::any_io_executor>
 class basic_wheel_watchdog : public detail::keep_alive_base<detail::watchdog_state, Executor> {
   using base = detail::keep_alive_base<detail::watchdog_state, Executor>;

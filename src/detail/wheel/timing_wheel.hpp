@@ -212,7 +212,7 @@ private:
 
   static constexpr std::uint32_t no_slot = ~std::uint32_t{0};
 
-  /// Entries that have left their slots, in the order in which they are popped.
+  /// Entries that have left their slots, in the order of their pops.
   struct outlet {
     chunk_queue chunks;    ///< each with an entry not popped yet
     std::size_t read = 0;  ///< cells of the first chunk popped or skipped

@@ -1,4 +1,4 @@
-// L0 base: objects that count their owners, and the pointers that are counted.
+// L0 base: objects that count their owners, and counted pointers.
 #pragma once
 
 #include <atomic>

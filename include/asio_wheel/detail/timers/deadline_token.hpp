@@ -121,8 +121,8 @@ template <class Place>
   }
 }
 
-/// Makes a token with a deadline: a partial one without a token, and with or without a type of
-/// cancellation.
+/// Makes a token with a deadline. Without a token it is partial. The type of cancellation may be
+/// left out.
 template <deadline_report Report, class Limit>
 [[nodiscard]] partial_deadline_token<Limit, Report> make_deadline(
   Limit limit, asio::cancellation_type type = asio::cancellation_type::terminal)
@@ -192,7 +192,7 @@ concept has_executor = requires(const Initiation& i)
   {i.get_executor()};
 };
 
-/// Returns the executor of an argument of an initiation: an I/O object, or a pointer to one.
+/// Returns the executor of an argument of an initiation: an I/O object, or a pointer to it.
 /// no_executor for any other argument. Boost.Beast's initiations have no executor before Boost
 /// 1.84; its WebSocket passes the owner of the stream.
 template <class Argument>

@@ -1,5 +1,4 @@
-// L3 timers: the types that a stream takes from its next layer, and the endpoints that it connects
-// to.
+// L3 timers: a stream's types from its next layer, and its endpoints.
 #pragma once
 
 #include <asio_wheel/asio.hpp>
