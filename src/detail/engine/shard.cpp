@@ -76,11 +76,19 @@ void shard::put_ended(wait_op& op) noexcept
 tick shard::insert(wait_op& op, tick when)
 {
   const tick wake = wheel_.insert(op, when);
-  // Before this thread looks for when the driver wakes up: if that does not see this one here, the
-  // thread asks for a wake-up.
-  if (wake < next_.load(std::memory_order_relaxed)) next_.store(wake, std::memory_order_seq_cst);
-  // The driver wakes up in time for this one, and has its reason again.
   const tick unneeded = unneeded_.load(std::memory_order_relaxed);
+  if (wake < later_) [[unlikely]] {
+    const tick next = next_.load(std::memory_order_relaxed);
+    if (wake < next) {
+      later_ = unneeded == no_tick ? next : wake;
+      // Before this thread looks for when the driver wakes up: if that does not see this one here,
+      // the thread asks for a wake-up.
+      next_.store(wake, std::memory_order_seq_cst);
+    } else if (next != unknown) {
+      later_ = next;
+    }
+  }
+  // The driver wakes up in time for this one, and has its reason again.
   if (unneeded != no_tick && wheel_.wake_of(op) <= unneeded)
     unneeded_.store(no_tick, std::memory_order_relaxed);
   return wake;
@@ -170,6 +178,7 @@ void shard::set_next(tick next) noexcept
 {
   unneeded_.store(no_tick, std::memory_order_relaxed);
   note_if_idle();
+  later_ = next;
   next_.store(next, std::memory_order_seq_cst);
 }
 
@@ -297,18 +306,31 @@ wait_outcome shard::decide(wait_op& op, time_point taken_up, tick& refiled) noex
 tick shard::next_tick() noexcept
 {
   const tick next = next_.load(std::memory_order_seq_cst);
-  if (next != unknown) return next;
+  if (next != unknown && !has_unneeded()) return next;
   const std::lock_guard lock(*this);
-  set_next(wheel_.next_tick());
+  drop_unneeded();
+  set_next(next_ != unknown ? next_.load() : wheel_.next_tick());
   return next_;
+}
+
+/// What next_ was known for is gone, if that is unneeded.
+void shard::drop_unneeded() noexcept
+{
+  const tick next = next_.load(std::memory_order_relaxed);
+  if (next == unknown || next < unneeded_.load(std::memory_order_relaxed)) return;
+  // Before the driver is told: a thread that sets its timer meanwhile does not set it for that.
+  const bool is_known = later_ != next;
+  next_.store(is_known ? later_ : unknown, std::memory_order_seq_cst);
+  if (!is_known) later_ = no_tick;
 }
 
 tick shard::take_unneeded() noexcept
 {
   const tick unneeded = unneeded_.load(std::memory_order_relaxed);
   if (unneeded == no_tick) return no_tick;
+  drop_unneeded();
   unneeded_.store(no_tick, std::memory_order_relaxed);
-  return is_idle() || wheel_.next_tick() == no_tick ? tick{} : unneeded;
+  return is_idle() || !wheel_.has_undue() ? tick{} : unneeded;
 }
 
 bool shard::has_unneeded() const noexcept

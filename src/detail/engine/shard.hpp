@@ -363,6 +363,8 @@ private:
   [[nodiscard]] static wait_request send(wait_op& op) noexcept;
   [[nodiscard]] wait_outcome decide(wait_op& op, time_point taken_up, tick& refiled) noexcept;
   void set_next(tick next) noexcept;
+  void drop_unneeded() noexcept;
+  [[nodiscard, gnu::noinline]] bool is_first(tick unneeded, tick next) noexcept;
   void unlist_resting(timer_wait_op& op) noexcept;
   [[nodiscard]] bool is_idle() const noexcept
   {
@@ -392,9 +394,16 @@ private:
   /// to be told. Read without the lock by has_unneeded().
   std::atomic<tick> unneeded_{no_tick};
 
-  /// Of next_tick(); `unknown` if the wait was taken out for which that was known.
+  /// Of next_tick(); `unknown` if nobody has looked since that was unneeded. While unneeded_ is to
+  /// be told, next_ may be too early.
   std::atomic<tick> next_{no_tick};
   static constexpr tick unknown{};
+
+  /// What next_ becomes when the wait is erased for which it is known: the next tick that was known
+  /// before that wait was filed. A server files its requests' deadlines one after the other, and
+  /// erases each before the next. To look for what comes behind each would be a walk through the
+  /// wheel. Equal to next_ if that is not known; no_tick if next_ is `unknown`.
+  tick later_ = no_tick;
 
   std::size_t number_resting_ = 0;
   wait_list ended_;  ///< out of the wheel, and not to expire

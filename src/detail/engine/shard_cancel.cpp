@@ -6,7 +6,6 @@
 #include "../base/memory.hpp"
 #include "probe.hpp"
 
-#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <utility>
@@ -135,14 +134,21 @@ bool shard::erase(wait_op& op) noexcept
   }
   const tick unneeded = wheel_.erase(op);
   if (number_resting_ != 0) note_if_idle();
-  if (unneeded == no_tick) return true;
+  if (unneeded == no_tick || unneeded > later_) return true;
   const tick next = next_.load(std::memory_order_relaxed);
-  if (next != unknown && unneeded > next) return true;
-  unneeded_.store(std::min(unneeded_.load(std::memory_order_relaxed), unneeded),
-                  std::memory_order_relaxed);
-  // Before the driver is told: a thread that sets its timer meanwhile finds that it does not know.
-  if (next != unknown) next_.store(unknown, std::memory_order_seq_cst);
+  if (later_ != next && !is_first(unneeded, next)) return true;
+  if (unneeded < unneeded_.load(std::memory_order_relaxed))
+    unneeded_.store(unneeded, std::memory_order_relaxed);
   return true;
+}
+
+/// Returns true if the driver may wait for `unneeded`, and not for something earlier. Forgets
+/// later_ if that may be unneeded, too.
+bool shard::is_first(tick unneeded, tick next) noexcept
+{
+  if (next == unknown) return true;
+  if (unneeded > next || wheel_.is_of_vacant(later_)) later_ = next;
+  return unneeded <= next;
 }
 
 }  // namespace asio_wheel::detail

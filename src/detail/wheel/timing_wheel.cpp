@@ -202,6 +202,13 @@ tick timing_wheel::wake_of(const wheel_entry& e) const noexcept
   return slot == vacant_ ? vacant_wake_ : first_wake(slot, e.at_.due);
 }
 
+bool timing_wheel::has_undue() noexcept
+{
+  close_vacant();
+  return occupied_levels_ != 0 || slots_[overdue_slot_].head || slots_[overflow_slot_].head ||
+         slots_[never_slot_].head;
+}
+
 /// wake_of() an entry of `slot` with the tick `due`.
 tick timing_wheel::first_wake(std::uint32_t slot, tick due) const noexcept
 {

@@ -124,6 +124,16 @@ public:
   /// filed and not yet due.
   [[nodiscard]] tick wake_of(const wheel_entry& e) const noexcept;
 
+  /// Returns true if the slot that was emptied last is vacant, and would hold an entry of that
+  /// tick.
+  [[nodiscard]] bool is_of_vacant(tick when) const noexcept
+  {
+    return vacant_ != no_slot && when > now_ && when != no_tick && slot_for(when) == vacant_;
+  }
+
+  /// Returns true if there is an entry that is neither due nor drained.
+  [[nodiscard]] bool has_undue() noexcept;
+
   /// Moves now to `to`, and what is due by then to the due queue: overdue entries first, then
   /// in the order of their ticks, then of their insertion. Returns next_tick(). Requires
   /// to >= now().
