@@ -40,7 +40,7 @@ exchange() {
 
 # changed <folder>: how many lines of it.
 changed() {
-  (cd "$work" && diff -rN "control/$1" "exchanged/$1") | grep -c '^>' || true
+  (cd "$work" && diff -rN "control/$1" "exchanged/$1" 2>/dev/null) | grep -c '^>' || true
 }
 
 # A sed script that exchanges the names, however they are qualified.
