@@ -1,10 +1,14 @@
 // L0 base: a lock for critical sections of tens of nanoseconds, and a gate that closes once.
 #pragma once
 
+#include <asio_wheel/detail/base/thread_annotations.hpp>
+
 #include <algorithm>
 #include <atomic>
+#include <cassert>
 #include <chrono>
 #include <cstdint>
+#include <mutex>
 #include <thread>
 
 #if defined(__x86_64__) || defined(_M_X64)
@@ -26,26 +30,32 @@ namespace asio_wheel::detail {
 /// waiting thread yields before each read, which is enough for an owner of equal priority. Later it
 /// sleeps between reads, so the owner runs even if the waiting thread has a real-time priority. The
 /// waiting thread notices the release when its sleep ends, at the latest.
-class spin_lock {
+class ASIO_WHEEL_LOCK spin_lock {
 public:
   static constexpr std::chrono::microseconds shortest_sleep{50};
   static constexpr std::chrono::microseconds longest_sleep{1000};
 
-  [[nodiscard, gnu::always_inline]] bool try_lock() noexcept
+  [[nodiscard, gnu::always_inline]] bool try_lock() noexcept ASIO_WHEEL_TRY_ACQUIRE(true)
   {
     return !taken_.exchange(true, std::memory_order_acquire);
   }
 
-  [[gnu::always_inline]] void lock() noexcept
+  [[gnu::always_inline]] void lock() noexcept ASIO_WHEEL_ACQUIRE()
   {
     if (!try_lock()) [[unlikely]]
       lock_contended();
   }
 
-  void unlock() noexcept { taken_.store(false, std::memory_order_release); }
+  void unlock() noexcept ASIO_WHEEL_RELEASE() { taken_.store(false, std::memory_order_release); }
+
+  /// For Clang's analysis, where it cannot know: the caller has the lock.
+  void assert_held() const noexcept ASIO_WHEEL_ASSERTS(this)
+  {
+    assert(taken_.load(std::memory_order_relaxed));
+  }
 
 private:
-  [[gnu::noinline, gnu::cold]] void lock_contended() noexcept
+  [[gnu::noinline, gnu::cold]] void lock_contended() noexcept ASIO_WHEEL_ACQUIRE()
   {
     constexpr int spins = 16;
     constexpr int yields = 8;
@@ -83,6 +93,20 @@ private:
   }
 
   std::atomic<bool> taken_{false};
+};
+
+/// A std::lock_guard that Clang's analysis knows of.
+template <class Lock>
+class ASIO_WHEEL_SCOPED_LOCK locked {
+public:
+  explicit locked(Lock& l) noexcept ASIO_WHEEL_ACQUIRE(l) : lock_(l) { l.lock(); }
+  locked(Lock& l, std::adopt_lock_t) noexcept ASIO_WHEEL_REQUIRES(l) : lock_(l) {}
+  locked(const locked&) = delete;
+  locked& operator=(const locked&) = delete;
+  ~locked() ASIO_WHEEL_RELEASE() { lock_.unlock(); }
+
+private:
+  Lock& lock_;
 };
 
 /// Guards something that one thread removes while others may use it.

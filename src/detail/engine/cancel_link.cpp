@@ -3,15 +3,13 @@
 
 #include "core.hpp"
 
-#include <mutex>
-
 namespace asio_wheel::detail {
 
 slot_link::~slot_link()
 {
   shard* const sh = at();
   if (!sh) return;
-  const std::lock_guard lock(*sh);
+  const locked lock(*sh);
   if (wait()) shard::slot_unlinked(*wait());
 }
 

@@ -3,7 +3,6 @@
 
 #include "../base/locks.hpp"
 
-#include <mutex>
 #include <utility>
 
 namespace asio_wheel::detail {
@@ -15,14 +14,14 @@ public:
     gated_work::list one;
     one.push_back(std::move(w));
     one.front()->place = one.begin();
-    const std::lock_guard lock(mutex_);
+    const locked lock(mutex_);
     works_.splice(works_.end(), one);
   }
 
   void remove(gated_work& w) noexcept
   {
     gated_work::list one;  // destroyed without the lock
-    const std::lock_guard lock(mutex_);
+    const locked lock(mutex_);
     one.splice(one.end(), works_, w.place);
   }
 
@@ -31,13 +30,13 @@ public:
   {
     close();
     gated_work::list all;
-    const std::lock_guard lock(mutex_);
+    const locked lock(mutex_);
     all.swap(works_);
   }
 
 private:
   spin_lock mutex_;
-  gated_work::list works_;
+  gated_work::list works_ ASIO_WHEEL_GUARDED_BY(mutex_);
 };
 
 namespace {

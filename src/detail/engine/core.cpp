@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <mutex>
 #include <utility>
 
 namespace asio_wheel::detail {
@@ -34,7 +33,7 @@ void wheel_core::start(wait_op& op, tick when)
 
 bool wheel_core::file(shard_lock& lock, wait_op& op, tick& when, bool announced)
 {
-  if (lock.at.is_closed()) {
+  if (lock.at().is_closed()) {
     lock.destroy(op);
     return false;
   }
@@ -49,9 +48,9 @@ bool wheel_core::file(shard_lock& lock, wait_op& op, tick& when, bool announced)
     // A shard that had nothing to do may be behind the others. A tick that a pass has overtaken is
     // taken for that of the pass everywhere, so that the shards agree on the order.
     if (when == at_once) [[unlikely]]
-      file_overdue(op, lock.at);
+      file_overdue(op, lock.at());
     else
-      when = lock.at.file(op, std::max(when, passed_.load(std::memory_order_relaxed)));
+      when = lock.at().file(op, std::max(when, passed_.load(std::memory_order_relaxed)));
   } catch (...) {
     count_ended(1);
     throw;
@@ -113,7 +112,7 @@ void wheel_core::erase_resting(shard& sh) noexcept
   do {
     n = 0;
     {
-      const std::lock_guard lock(sh);
+      const locked lock(sh);
       while (n < erased.size()) {
         wait_op* const op = sh.pop_resting();
         if (!op) break;
@@ -128,7 +127,7 @@ std::uint64_t wheel_core::handlers_begun() const noexcept
 {
   std::uint64_t n = 0;
   for (shard* sh = shards.latest(); sh; sh = sh->older) {
-    const std::lock_guard lock(*sh);
+    const locked lock(*sh);
     n += sh->begun();
   }
   return n;
@@ -162,7 +161,7 @@ std::size_t wheel_core::pending() const noexcept
 {
   std::uint64_t n = 0;
   for (shard* sh = shards.latest(); sh; sh = sh->older) {
-    const std::lock_guard lock(*sh);
+    const locked lock(*sh);
     n += sh->pending();
   }
   // Each shard was asked at another moment, so the sum may pass a limit that the waits never do.
@@ -174,12 +173,12 @@ wheel_stats wheel_core::stats() const noexcept
 {
   wheel_stats stats;
   for (shard* sh = shards.latest(); sh; sh = sh->older) {
-    const std::lock_guard lock(*sh);
+    const locked lock(*sh);
     sh->add_to(stats);
   }
   stats.wakeups = driver_.wakeups();
   stats.abandoned = abandoned;
-  const std::lock_guard lock(due_mutex_);
+  const locked lock(due_mutex_);
   stats.largest_batch = std::max(largest_burst_, burst_);
   return stats;
 }
@@ -199,7 +198,7 @@ void wheel_core::close() noexcept
   wait_list all;
   for (shard* sh = shards.latest(); sh; sh = sh->older) {
     erase_resting(*sh);
-    const std::lock_guard lock(*sh);
+    const locked lock(*sh);
     sh->close();
     while (wait_op* const op = sh->pop_remaining()) destroy_later(*op, all);
   }

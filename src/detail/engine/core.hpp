@@ -109,7 +109,7 @@ public:
   void keep_for(wait_op& deadline) noexcept;
 
   /// Tells the driver what is not needed any more at `sh`, if anything.
-  [[gnu::noinline]] static void tell_driver(shard& sh) noexcept;
+  [[gnu::noinline]] static void tell_driver(shard& sh) noexcept ASIO_WHEEL_EXCLUDES(sh);
 
   /// Keeps the count that max_pending is compared with.
   void count_ended(std::size_t n) noexcept;
@@ -178,25 +178,26 @@ private:
     time_point taken_up{};
   };
 
-  [[gnu::noinline]] void file_overdue(wait_op& op, shard& sh);
+  [[gnu::noinline]] void file_overdue(wait_op& op, shard& sh) ASIO_WHEEL_REQUIRES(sh);
 
   [[nodiscard]] tick next_tick() noexcept override;
   void pass() override;
   void follow_pass() override;
   void turn_was_refused() noexcept override { driver_.retry_turn(); }
 
-  [[nodiscard, gnu::flatten]] std::uint64_t advance_shards(tick now) noexcept;
-  [[nodiscard]] std::uint64_t catch_up() noexcept;
-  void request_due(std::uint64_t found) noexcept;
-  [[gnu::noinline]] void post_due() noexcept;
+  [[nodiscard, gnu::flatten]] std::uint64_t advance_shards(tick now) noexcept
+    ASIO_WHEEL_REQUIRES(advance_mutex_);
+  [[nodiscard]] std::uint64_t catch_up() noexcept ASIO_WHEEL_REQUIRES(advance_mutex_);
+  void request_due(std::uint64_t found) noexcept ASIO_WHEEL_EXCLUDES(due_mutex_);
+  [[gnu::noinline]] void post_due() noexcept ASIO_WHEEL_EXCLUDES(due_mutex_);
   [[gnu::flatten]] void deliver_due(time_point now, bool behind_pass);
   void take_due(next_wait& next, time_point now) noexcept;
-  void cancel_wake_up(shard& sh, tick unneeded) noexcept;
-  [[gnu::noinline]] void erase_resting(shard& sh) noexcept;
+  void cancel_wake_up(shard& sh, tick unneeded) noexcept ASIO_WHEEL_EXCLUDES(sh);
+  [[gnu::noinline]] void erase_resting(shard& sh) noexcept ASIO_WHEEL_EXCLUDES(sh);
   [[nodiscard]] bool begin_delivery(bool behind_pass) noexcept;
-  void note_found() noexcept;
-  [[gnu::noinline]] void post_ended(shard& sh) noexcept;
-  void deliver_ended(shard& sh);
+  void note_found() noexcept ASIO_WHEEL_REQUIRES(due_mutex_);
+  [[gnu::noinline]] void post_ended(shard& sh) noexcept ASIO_WHEEL_EXCLUDES(sh);
+  void deliver_ended(shard& sh) ASIO_WHEEL_EXCLUDES(sh);
   [[gnu::noinline, gnu::flatten]] void call_ended(shard& sh);
   [[nodiscard, gnu::noinline]] int begin_ended(shard& sh) noexcept;
   void take_ended(next_wait& next, shard& sh) noexcept;
@@ -228,10 +229,11 @@ private:
   /// begun.
   std::atomic<time_point> found_due_{none_found};
 
-  mutable spin_lock due_mutex_;      ///< guards the following; taken before the shards' locks
-  std::uint64_t burst_ = 0;          ///< waits taken since nothing was due
-  std::uint64_t largest_burst_ = 0;  ///< of all bursts
-  due_shards due_{shards};
+  mutable spin_lock due_mutex_;  ///< of the following; taken before the shards' locks
+  /// Waits taken since nothing was due, and the most there have been.
+  std::uint64_t burst_ ASIO_WHEEL_GUARDED_BY(due_mutex_) = 0;
+  std::uint64_t largest_burst_ ASIO_WHEEL_GUARDED_BY(due_mutex_) = 0;
+  due_shards due_ ASIO_WHEEL_GUARDED_BY(due_mutex_){shards};
   delivery due_delivery_;
   delivery firing_;
 

@@ -2,14 +2,13 @@
 #include "core.hpp"
 
 #include <algorithm>
-#include <mutex>
 
 namespace asio_wheel::detail {
 
 bool wheel_core::stop_clock() noexcept
 {
   {
-    const std::lock_guard lock(advance_mutex_);
+    const locked lock(advance_mutex_);
     if (clock.is_stopped()) return false;
     clock.stop_at(clock.now());
   }
@@ -17,12 +16,12 @@ bool wheel_core::stop_clock() noexcept
   return true;
 }
 
-/// Applies the deferred cancels and moves all wheels to the clock. Requires that nobody else does.
+/// Applies the deferred cancels and moves all wheels to the clock.
 std::uint64_t wheel_core::catch_up() noexcept
 {
   for (shard* sh = shards.latest(); sh; sh = sh->older) {
     erase_resting(*sh);
-    const std::lock_guard lock(*sh);
+    const locked lock(*sh);
     sh->apply_deferred_cancels();
   }
   return advance_shards(clock.tick_floor(clock.now()));
@@ -32,7 +31,7 @@ bool wheel_core::step_clock(time_point limit) noexcept
 {
   {
     // What is due comes first, and what its handlers start may be due next.
-    const std::lock_guard lock(due_mutex_);
+    const locked lock(due_mutex_);
     if (found_in_ != 0 || due_delivery_.is_requested() || firing_.is_requested() ||
         delivering_ != 0)
       return true;
@@ -40,7 +39,7 @@ bool wheel_core::step_clock(time_point limit) noexcept
   std::uint64_t due = 0;
   bool retry = false;
   {
-    const std::lock_guard lock(advance_mutex_);
+    const locked lock(advance_mutex_);
     due = catch_up();
     // More than once if a slot is to be cascaded.
     while (due == 0 && !retry) {
@@ -62,7 +61,7 @@ bool wheel_core::is_at_rest() noexcept
 {
   std::uint64_t due = 0;
   {
-    const std::lock_guard lock(advance_mutex_);
+    const locked lock(advance_mutex_);
     due = catch_up();
     if (due == 0) return clock.time_of(next_tick()) == time_point::max();
   }
@@ -74,15 +73,16 @@ void wheel_core::start_clock() noexcept
 {
   std::uint64_t due = 0;
   {
-    const std::lock_guard lock(advance_mutex_);
+    const locked lock(advance_mutex_);
     due = catch_up();  // most of it, while others go on; and sweeps
     // All in one step: what another thread starts meanwhile, it files by the wheels and the clock
     // of before, or by those of after.
-    const std::lock_guard order(due_mutex_);
-    const std::lock_guard all(shards);
+    const locked order(due_mutex_);
+    const locked all(shards);
     const tick reached = clock.tick_floor(clock.now());
     const tick present = clock.tick_floor(clock.running_now());
     for (shard* sh = shards.latest(); sh; sh = sh->older) {
+      sh->assert_held();  // by `all`
       // What has come by the stopped clock is due, and stays so.
       if (sh->advance(reached)) due |= std::uint64_t{1} << sh->number;
       sh->rewind(present);

@@ -21,7 +21,7 @@ std::uint64_t wheel_core::advance_shards(tick now) noexcept
   std::uint64_t due = 0;
   for (shard* sh = shards.latest(); sh; sh = sh->older) {
     if (sh->next_tick() > now) continue;
-    const std::lock_guard lock(*sh);
+    const locked lock(*sh);
     if (sh->advance(now)) due |= std::uint64_t{1} << sh->number;
   }
   return due;
@@ -50,7 +50,7 @@ tick wheel_core::next_tick() noexcept
 /// Moves all wheels to the present. The delivery of what is due follows the pass.
 void wheel_core::pass()
 {
-  const std::lock_guard lock(advance_mutex_);
+  const locked lock(advance_mutex_);
   const time_point now = clock.now();
   const tick present = clock.tick_floor(now);
   if (is_retry_due(present)) is_retry_due_ = true;
@@ -67,7 +67,7 @@ void wheel_core::request_due(std::uint64_t found) noexcept
 {
   found_in_ |= found;
   {
-    const std::lock_guard lock(due_mutex_);
+    const locked lock(due_mutex_);
     if (!due_delivery_.request()) return;
   }
   post_due();
@@ -77,7 +77,7 @@ void wheel_core::post_due() noexcept
 {
   if (due_delivery_.post(native, [this] { deliver_due(clock.now(), false); })) return;
   {
-    const std::lock_guard lock(due_mutex_);
+    const locked lock(due_mutex_);
     due_delivery_.set_arrived();
   }
   retry_later();
@@ -122,7 +122,7 @@ void wheel_core::deliver_due(time_point now, bool behind_pass)
 /// two of them would call twice as many handlers between two turns of other work.
 bool wheel_core::begin_delivery(bool behind_pass) noexcept
 {
-  const std::lock_guard lock(due_mutex_);
+  const locked lock(due_mutex_);
   if (behind_pass) return !due_delivery_.is_requested();
   due_delivery_.set_arrived();
   return true;
@@ -133,14 +133,13 @@ void wheel_core::take_due(next_wait& next, time_point now) noexcept
 {
   next.op = nullptr;
   next.post = next.fire = next.more = false;
-  const std::lock_guard lock(due_mutex_);
+  const locked lock(due_mutex_);
   if (firing_.is_requested()) return;  // which goes on with the rest
   note_found();
   int steps = 0;
   do {
-    next.at = due_.lock_first();
-    if (!next.at) return;
-    const std::lock_guard at(*next.at, std::adopt_lock);
+    if (!due_.lock_first(next.at)) return;
+    const locked at(*next.at, std::adopt_lock);
     if (next.at->is_deadline_due()) {
       next.fire = firing_.request();
       return;
@@ -176,7 +175,7 @@ wait_outcome wheel_core::begin(wait_op& op, shard& sh, time_point taken_up) noex
   tick refiled = no_tick;
   wait_outcome outcome{};
   {
-    const std::lock_guard lock(sh);
+    const locked lock(sh);
     outcome = sh.begin(op, taken_up, refiled);
   }
   if (was_pending(outcome)) count_ended(1);
@@ -186,7 +185,7 @@ wait_outcome wheel_core::begin(wait_op& op, shard& sh, time_point taken_up) noex
 
 void wheel_core::drop(wait_op& op, shard& sh) noexcept
 {
-  const std::lock_guard lock(sh);
+  const locked lock(sh);
   if (sh.drop(op)) count_ended(1);
 }
 
@@ -196,7 +195,7 @@ void wheel_core::post_ended(shard& sh) noexcept
 {
   if (sh.ended_delivery.post(native, [this, at = &sh] { deliver_ended(*at); })) return;
   {
-    const std::lock_guard lock(sh);
+    const locked lock(sh);
     sh.ended_delivery.set_arrived();
   }
   retry_later();
@@ -231,7 +230,7 @@ int wheel_core::begin_ended(shard& sh) noexcept
 {
   tick unneeded = no_tick;
   {
-    const std::lock_guard lock(sh);
+    const locked lock(sh);
     sh.ended_delivery.set_arrived();
     sh.apply_deferred_cancels();
     unneeded = sh.take_unneeded();
@@ -245,7 +244,7 @@ int wheel_core::begin_ended(shard& sh) noexcept
 
 void wheel_core::take_ended(next_wait& next, shard& sh) noexcept
 {
-  const std::lock_guard lock(sh);
+  const locked lock(sh);
   next.op = nullptr;
   next.post = next.fire = next.more = false;
   if (firing_.is_requested()) return;  // which goes on with the rest

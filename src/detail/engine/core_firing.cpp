@@ -27,7 +27,7 @@ void wheel_core::fire_deadlines()
   } const then{*this};
 
   for (shard* sh = shards.latest(); sh; sh = sh->older) {
-    const std::lock_guard lock(*sh);
+    const locked lock(*sh);
     sh->gather_deadlines();
   }
   const time_point now = clock.now();
@@ -43,11 +43,10 @@ void wheel_core::fire_deadlines()
 /// Takes the next wait that is due, if it is a deadline.
 wait_op* wheel_core::take_due_deadline(next_wait& next, time_point now) noexcept
 {
-  const std::lock_guard lock(due_mutex_);
+  const locked lock(due_mutex_);
   note_found();
-  next.at = due_.lock_first();
-  if (!next.at) return nullptr;
-  const std::lock_guard at(*next.at, std::adopt_lock);
+  if (!due_.lock_first(next.at)) return nullptr;
+  const locked at(*next.at, std::adopt_lock);
   if (!next.at->is_deadline_due()) return nullptr;
   wait_op* const op = next.at->pop_due(now, next.request, next.refiled);
   if (!next.at->has_due()) {
@@ -64,7 +63,7 @@ wait_op* wheel_core::take_due_deadline(next_wait& next, time_point now) noexcept
 wait_op* wheel_core::take_ended_deadline(next_wait& next) noexcept
 {
   for (shard* sh = shards.latest(); sh; sh = sh->older) {
-    const std::lock_guard lock(*sh);
+    const locked lock(*sh);
     wait_op* const op = sh->pop_deadline();
     if (!op) continue;
     next.at = sh;
@@ -80,7 +79,7 @@ void wheel_core::resume() noexcept
 {
   bool due = false;
   {
-    const std::lock_guard lock(due_mutex_);
+    const locked lock(due_mutex_);
     note_found();
     due = !due_.empty() && due_delivery_.request();
   }
@@ -89,7 +88,7 @@ void wheel_core::resume() noexcept
     bool fire = false;
     bool post = false;
     {
-      const std::lock_guard lock(*sh);
+      const locked lock(*sh);
       fire = sh->has_deadlines() && firing_.request();
       post = sh->has_ended() && sh->ended_delivery.request();
     }
@@ -104,7 +103,7 @@ void wheel_core::resume() noexcept
 bool wheel_core::keep_refused(wait_op& op, shard& sh) noexcept
 {
   {
-    const std::lock_guard lock(sh);
+    const locked lock(sh);
     if (sh.is_closed()) return false;
     sh.keep_refused(op);
   }
@@ -130,7 +129,7 @@ bool wheel_core::is_retry_due(tick now) noexcept
 void wheel_core::retry_refused() noexcept
 {
   for (shard* sh = shards.latest(); sh; sh = sh->older) {
-    const std::lock_guard lock(*sh);
+    const locked lock(*sh);
     sh->retry_refused();
   }
   resume();

@@ -3,19 +3,19 @@
 
 namespace asio_wheel::detail {
 
-shard_lock::shard_lock(shard& sh) noexcept : at(sh)
+shard_lock::shard_lock(shard& sh) noexcept : at_(sh)
 {
   sh.lock();
 }
 
-shard_lock::shard_lock(shard& sh, std::adopt_lock_t) noexcept : at(sh) {}
+shard_lock::shard_lock(shard& sh, std::adopt_lock_t) noexcept : at_(sh) {}
 
 shard_lock::~shard_lock()
 {
   if (unfinished_)
-    finish(at, destroyed_);
+    finish(at_, destroyed_);
   else
-    at.unlock();
+    at_.unlock();
 }
 
 /// Releases the lock, and does what is left.
@@ -37,42 +37,42 @@ void shard_lock::finish(shard& sh, wait_op* destroyed) noexcept
 std::size_t shard_lock::count(std::size_t cancelled) noexcept
 {
   if (cancelled == 0) return 0;
-  at.core.count_ended(cancelled);
+  at().core.count_ended(cancelled);
   // A delivery that is on its way will find them.
-  unfinished_ |= !at.ended_delivery.is_requested() || at.has_unneeded();
+  unfinished_ |= !at().ended_delivery.is_requested() || at().has_unneeded();
   return cancelled;
 }
 
 std::size_t shard_lock::cancel(wait_op& op) noexcept
 {
-  return count(at.cancel(op));
+  return count(at().cancel(op));
 }
 
 std::size_t shard_lock::cancel(timer_wait_list& waits, bool is_local) noexcept
 {
-  return count(at.cancel(waits, is_local));
+  return count(at().cancel(waits, is_local));
 }
 
 std::size_t shard_lock::cancel_one(timer_wait_list& waits) noexcept
 {
-  return count(at.cancel_one(waits));
+  return count(at().cancel_one(waits));
 }
 
 std::size_t shard_lock::cancel_all() noexcept
 {
-  return count(at.cancel_all());
+  return count(at().cancel_all());
 }
 
 void shard_lock::file_due(wait_op& op) noexcept
 {
-  at.core.count_started(1);
+  at().core.count_started(1);
   unfinished().file_due(op);
 }
 
 shard& shard_lock::unfinished() noexcept
 {
   unfinished_ = true;
-  return at;
+  return at_;
 }
 
 void shard_lock::destroy(wait_op& op) noexcept

@@ -46,8 +46,8 @@ struct sighting {
   time_point expiry;
 };
 
-/// Asks a wait for what is to be known of it. Requires the lock.
-sighting ask(shard& sh, wait_op& op)
+/// Asks a wait for what is to be known of it.
+sighting ask(shard& sh, wait_op& op) ASIO_WHEEL_REQUIRES(sh)
 {
   op.ask(sh, wait_request::describe());
   return {sh.described(), sh.expiry_of(op)};
@@ -94,7 +94,7 @@ private:
                                std::array<sighting, at_a_time>& seen) noexcept
 {
   std::array<wheel_entry*, at_a_time> found;
-  const std::lock_guard lock(sh);
+  const locked lock(sh);
   const std::size_t n = sh.walk(way, found);
   std::size_t pending = 0;
   for (std::size_t i = 0; i < n; ++i) {
@@ -106,8 +106,8 @@ private:
 
 /// Goes through the first slot of a level, and notes what is earlier than `earliest`. Whether the
 /// wheel stayed as it was meanwhile: if not, waits may have gone to where the caller has looked.
-[[gnu::cold]] bool look_through(shard& sh, std::unique_lock<shard>& lock, unsigned level,
-                                tick& earliest) noexcept
+[[gnu::cold]] bool look_through(shard& sh, unsigned level, tick& earliest) noexcept
+  ASIO_WHEEL_REQUIRES(sh)
 {
   timing_wheel& wheel = sh.wheel();
   const tick now = wheel.now();
@@ -116,9 +116,9 @@ private:
   for (wheel_walk way = wheel.begin_walk_of_first(level); !way.has_ended();) {
     const std::size_t n = sh.walk(way, found);
     for (std::size_t i = 0; i < n; ++i) earliest = std::min(earliest, found[i]->due());
-    lock.unlock();
+    sh.unlock();
     std::this_thread::yield();
-    lock.lock();
+    sh.lock();
     sh.apply_deferred_cancels();
     if (wheel.now() != now || wheel.first_tick(level) != first) return false;
   }
@@ -129,7 +129,7 @@ private:
 /// expires.
 [[gnu::cold]] tick earliest_tick(shard& sh) noexcept
 {
-  std::unique_lock lock(sh);
+  const locked lock(sh);
   sh.apply_deferred_cancels();
   timing_wheel& wheel = sh.wheel();
   tick earliest = never;
@@ -140,7 +140,7 @@ private:
     moved = false;
     earliest = wheel.first_tick(0);
     for (unsigned level = 1; level <= wheel.levels() && !moved; ++level) {
-      if (wheel.first_tick(level) < earliest) moved = !look_through(sh, lock, level, earliest);
+      if (wheel.first_tick(level) < earliest) moved = !look_through(sh, level, earliest);
     }
   }
   return earliest;

@@ -48,8 +48,9 @@ bool deadline_wait::start_guarded() noexcept
   shard& sh = *shard_;
   sh.lock();
   if (holders_ != 1 || has_ended() || !guard_->is_filed_by(until_)) [[unlikely]]
-    return start_first();
+    return start_first(sh);
   holders_ = 0;
+  guard_->at().assert_held();  // which is `sh`
   guard_->insert(*this);
   sh.unlock();
   return true;
@@ -63,6 +64,7 @@ bool deadline_wait::end_guarded() noexcept
     sh.unlock();
     return false;
   }
+  guard_->at().assert_held();  // which is `sh`
   guard_->erase(*this);
   sh.count_begun();
   shard::unlink(*this);
@@ -71,14 +73,15 @@ bool deadline_wait::end_guarded() noexcept
 }
 
 /// start_guarded(), with the lock taken.
-bool deadline_wait::start_first() noexcept
+bool deadline_wait::start_first(shard& sh) noexcept
 {
   tick filed = no_tick;
   intrusive_ptr<wheel_core> to_wake;
   {
-    shard_lock lock(*shard_, std::adopt_lock);
+    shard_lock lock(sh, std::adopt_lock);
     if (has_ended()) return !end_first();
     --holders_;
+    guard_->at().assert_held();  // which is `sh`
     filed = guard_->add(lock, *this);
     if (filed != no_tick) to_wake = &core();
   }
@@ -119,7 +122,7 @@ deadline_wait::departure deadline_wait::leave(operation_end how) noexcept
     if (sh.drop_filed(*this)) sh.core.count_ended(1);
     shard::unlink(*this);
   } else {
-    is_last = leave_unfiled(how);
+    is_last = leave_unfiled(sh, how);
   }
   shard* to_tell_of = nullptr;
   if (sh.has_unneeded()) {
@@ -135,11 +138,9 @@ deadline_wait::departure deadline_wait::leave(operation_end how) noexcept
   return {is_last, to_tell_of};
 }
 
-/// leave() of one that is not in the wheel, or has a holder. Requires the lock. Whether the state
-/// is the caller's.
-bool deadline_wait::leave_unfiled(operation_end how) noexcept
+/// leave() of one that is not in the wheel, or has a holder. Whether the state is the caller's.
+bool deadline_wait::leave_unfiled(shard& sh, operation_end how) noexcept
 {
-  shard& sh = *shard_;
   if (sh.drop_deadline(*this)) sh.core.count_ended(1);
   sh.count_begun();
   if (guard_) guard_->set_ended();
@@ -152,7 +153,7 @@ bool deadline_wait::leave_unfiled(operation_end how) noexcept
   return false;
 }
 
-/// Tells the driver in a thread that the context does not run. Releases the lock.
+/// Tells the driver in a thread that the context does not run.
 void deadline_wait::tell_from_outside(shard& sh) noexcept
 {
   const intrusive_ptr<wheel_core> kept(&sh.core);
@@ -171,7 +172,7 @@ deadline_wait* deadline_wait::hold(slot_link& link, asio::cancellation_type_t ty
 {
   shard* const sh = link.at();
   if (!sh || type == asio::cancellation_type::none) return nullptr;
-  const std::lock_guard lock(*sh);
+  const locked lock(*sh);
   auto* const op = static_cast<deadline_wait*>(link.wait());
   if (!op || op->has_ended()) return nullptr;
   op->cancelled_outside_ = true;
@@ -181,7 +182,7 @@ deadline_wait* deadline_wait::hold(slot_link& link, asio::cancellation_type_t ty
 
 bool deadline_wait::release() noexcept
 {
-  const std::lock_guard lock(*shard_);
+  const locked lock(*shard_);
   const bool last = --holders_ == 0 && has_ended();
   if (last) shard::unlink(*this);
   return last;
@@ -189,7 +190,7 @@ bool deadline_wait::release() noexcept
 
 deadline_wait::firing deadline_wait::look() noexcept
 {
-  const std::lock_guard lock(*shard_);
+  const locked lock(*shard_);
   return is_over() ? firing::off : firing::later;
 }
 
@@ -198,7 +199,7 @@ deadline_wait::firing deadline_wait::begin(time_point taken_up) noexcept
   tick refiled = no_tick;
   intrusive_ptr<wheel_core> to_wake;
   {
-    const std::lock_guard lock(*shard_);
+    const locked lock(*shard_);
     if (is_over()) return firing::off;
     if (cancelled_outside_) {
       cancelled_outside_ = false;
@@ -222,7 +223,7 @@ deadline_wait::firing deadline_wait::begin(time_point taken_up) noexcept
 
 wait_outcome deadline_wait::ask_replacement() const noexcept
 {
-  const std::lock_guard lock(*shard_);
+  const locked lock(*shard_);
   return replacement_;
 }
 
@@ -233,13 +234,13 @@ error_code deadline_wait::guards_error(wait_outcome how) noexcept
 
 bool deadline_wait::goes_on() noexcept
 {
-  const std::lock_guard lock(*shard_);
+  const locked lock(*shard_);
   return !has_ended();
 }
 
 bool deadline_wait::leave_alone() noexcept
 {
-  const std::lock_guard lock(*shard_);
+  const locked lock(*shard_);
   if (has_ended()) return false;
   shard::unlink(*this);
   return true;
@@ -262,7 +263,7 @@ bool deadline_wait::keep_refused() noexcept
 {
   wheel_core& c = core();
   {
-    const std::lock_guard lock(*shard_);
+    const locked lock(*shard_);
     if (is_over() || shard_->is_closed()) return false;
     --holders_;
     shard_->keep_refused(*this);
@@ -275,7 +276,7 @@ bool deadline_wait::keep_finished() noexcept
 {
   wheel_core& c = core();
   {
-    const std::lock_guard lock(*shard_);
+    const locked lock(*shard_);
     if (shard_->is_closed()) return false;
     shard_->keep_finished(*this);
   }
@@ -285,7 +286,7 @@ bool deadline_wait::keep_finished() noexcept
 
 void deadline_wait::drop() noexcept
 {
-  const std::lock_guard lock(*shard_);
+  const locked lock(*shard_);
   if (shard_->drop(*this)) core().count_ended(1);
 }
 

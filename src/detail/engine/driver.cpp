@@ -6,7 +6,6 @@
 #include ASIO_WHEEL_ASIO(bind_executor.hpp)
 #include ASIO_WHEEL_ASIO(system_executor.hpp)
 
-#include <mutex>
 #include <shared_mutex>
 #include <utility>
 
@@ -76,7 +75,7 @@ void driver::request(bool pass, tick rung) noexcept
 {
   bool again = false;
   {
-    const std::lock_guard lock(timer_mutex_);
+    const locked lock(timer_mutex_);
     pass_requested_ |= pass;
     if (rung != disarmed && armed_ == rung) armed_ = disarmed;
     if (requested_.exchange(true)) return;
@@ -108,7 +107,7 @@ void driver::retry_turn() noexcept
   const std::shared_lock inside(gate_, std::try_to_lock);
   if (!inside) return;
   asio::any_io_executor work = inner_.native.work();
-  const std::lock_guard lock(timer_mutex_);
+  const locked lock(timer_mutex_);
   turn_refused_ = true;
   std::swap(retry_work_, work);
   try {
@@ -127,7 +126,7 @@ void driver::ring(const error_code& ec, tick when) noexcept
   bool again = false;
   asio::any_io_executor work;  // goes when the turn is posted
   {
-    const std::lock_guard lock(timer_mutex_);
+    const locked lock(timer_mutex_);
     again = std::exchange(turn_refused_, false);
     if (again && armed_ == when) armed_ = disarmed;
     std::swap(retry_work_, work);
@@ -149,7 +148,7 @@ void driver::on_turn(const error_code& ec, tick when)
   const bool fired = !ec && when != disarmed;
   bool pass = false;
   {
-    const std::lock_guard lock(timer_mutex_);
+    const locked lock(timer_mutex_);
     requested_ = false;
     pass = fired || std::exchange(pass_requested_, false);
     wake_ = disarmed;  // before the first look at a shard
@@ -174,7 +173,7 @@ void driver::on_turn(const error_code& ec, tick when)
 /// the timer fires at once. False if a pass is needed first.
 bool driver::set_timer()
 {
-  const std::lock_guard lock(timer_mutex_);
+  const locked lock(timer_mutex_);
   if (requested_) return true;
   wake_ = disarmed;
   const tick next = client_.next_tick();
@@ -197,7 +196,7 @@ bool driver::set_timer()
 /// Whether a turn will come, by the timer or by a request.
 bool driver::is_awaited() noexcept
 {
-  const std::lock_guard lock(timer_mutex_);
+  const locked lock(timer_mutex_);
   return armed_ != disarmed || requested_;
 }
 
@@ -208,13 +207,11 @@ void driver::hold_work(bool waits) noexcept
   work_ = waits ? inner_.native.work() : asio::any_io_executor();
 }
 
-/// Requires the timer's lock.
 void driver::arm(tick when)
 {
   if (when != armed_) start_timer(when);
 }
 
-/// The same.
 void driver::start_timer(tick when)
 {
   armed_ = disarmed;  // should one of the following throw

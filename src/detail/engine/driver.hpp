@@ -56,8 +56,8 @@ public:
   /// The executor has refused the strand's turn: asks again at the next tick.
   void retry_turn() noexcept;
 
-  /// The context is going away.
-  void close() noexcept;
+  /// The context is going away. Nobody is behind the gate by then who could have the lock.
+  void close() noexcept ASIO_WHEEL_NO_LOCK_ANALYSIS;
 
   /// How often the timer fired.
   [[nodiscard]] std::uint64_t wakeups() const noexcept
@@ -75,11 +75,11 @@ private:
   [[gnu::noinline]] void request(bool pass = false, tick rung = disarmed) noexcept;
   void on_turn(const error_code& ec, tick when);
   void ring(const error_code& ec, tick when) noexcept;
-  [[nodiscard]] bool set_timer();
+  [[nodiscard]] bool set_timer() ASIO_WHEEL_EXCLUDES(timer_mutex_);
   [[nodiscard]] bool is_awaited() noexcept;
   [[gnu::noinline, gnu::cold]] void hold_work(bool waits) noexcept;
-  void arm(tick when);
-  void start_timer(tick when);
+  void arm(tick when) ASIO_WHEEL_REQUIRES(timer_mutex_);
+  void start_timer(tick when) ASIO_WHEEL_REQUIRES(timer_mutex_);
 
   // First, so that they outlive what is in them, and the rest stands together.
   task_memory strand_memory_;
@@ -92,11 +92,12 @@ private:
   std::unique_ptr<strand> strand_;
 
   spin_lock timer_mutex_;
-  std::unique_ptr<timer> timer_;
-  tick armed_ = disarmed;        ///< what the timer waits for
-  bool pass_requested_ = false;  ///< not only to set it
-  bool turn_refused_ = false;
-  asio::any_io_executor retry_work_;  ///< keeps the context running while it is
+  std::unique_ptr<timer> timer_ ASIO_WHEEL_GUARDED_BY(timer_mutex_);
+  tick armed_ ASIO_WHEEL_GUARDED_BY(timer_mutex_) = disarmed;        ///< what the timer waits for
+  bool pass_requested_ ASIO_WHEEL_GUARDED_BY(timer_mutex_) = false;  ///< not only to set it
+  bool turn_refused_ ASIO_WHEEL_GUARDED_BY(timer_mutex_) = false;
+  /// Keeps the context running while it is.
+  asio::any_io_executor retry_work_ ASIO_WHEEL_GUARDED_BY(timer_mutex_);
 
   /// What the driver wakes up for, for those who start and end waits. While it looks for that, it
   /// is `disarmed`: a wait that it does not see any more asks for a wake-up of its own. From a

@@ -19,26 +19,27 @@ void due_shards::add(shard& sh) noexcept
   if (size_ > 1) std::push_heap(heap_.data(), heap_.data() + size_, comes_later);
 }
 
-shard* due_shards::lock_first() noexcept
+bool due_shards::lock_first(shard*& first) noexcept
 {
   while (size_ != 0) {
-    shard& sh = *heap_[0].at;
+    first = heap_[0].at;
+    shard& sh = *first;
     sh.lock();
     sh.apply_deferred_cancels();  // what is cancelled does not take its shard ahead of others
     if (!sh.has_due()) {
       drop_first();
     } else {
-      if (size_ == 1) return &sh;
+      if (size_ == 1) return true;
       source now{sh.first_due(), &sh};
       if (!shards_.has_strays()) now.first.sequence = 0;  // by tick alone; not after its first wait
-      if (!comes_later(now, heap_[1]) && (size_ == 2 || !comes_later(now, heap_[2]))) return &sh;
+      if (!comes_later(now, heap_[1]) && (size_ == 2 || !comes_later(now, heap_[2]))) return true;
       std::pop_heap(heap_.data(), heap_.data() + size_, comes_later);
       heap_[size_ - 1] = now;
       std::push_heap(heap_.data(), heap_.data() + size_, comes_later);
     }
     sh.unlock();
   }
-  return nullptr;
+  return false;
 }
 
 void due_shards::drop_first() noexcept

@@ -22,7 +22,7 @@ namespace asio_wheel::detail {
 /// is known of each shard's first wait. That wait may be gone by now, so the shard may come later
 /// than it seems, never earlier. It finds its place when it is in front.
 ///
-/// Guarded by the lock of its owner, which is taken before those of the shards.
+/// Its owner's lock is taken before those of the shards.
 class due_shards {
 public:
   explicit due_shards(const shard_table& shards) noexcept : shards_(shards) {}
@@ -32,8 +32,8 @@ public:
   /// Something is due in that shard.
   void add(shard& sh) noexcept;
 
-  /// Locks the shard whose first wait comes next, and returns it; null if nothing is due.
-  [[nodiscard]] shard* lock_first() noexcept;
+  /// Locks the shard whose first wait comes next, and says which. False if nothing is due.
+  [[nodiscard]] bool lock_first(shard*& first) noexcept ASIO_WHEEL_TRY_ACQUIRE(true, first);
 
   /// Nothing is due any more in the shard that lock_first() has returned.
   void drop_first() noexcept;

@@ -30,7 +30,7 @@ tick lazy_state::present_tick() const noexcept
 bool lazy_state::is_all_cancelled(const shard_lock& lock) noexcept
 {
   bool is = false;
-  waits_.for_each([&](timer_wait_op& op) { is |= lock.at.is_all_cancelled(op); });
+  waits_.for_each([&](timer_wait_op& op) { is |= lock.at().is_all_cancelled(op); });
   return is;
 }
 
@@ -47,12 +47,12 @@ tick lazy_state::refile_earlier() noexcept
 
 tick lazy_state::refile_earlier(const shard_lock& lock) noexcept
 {
-  lock.at.apply_deferred_cancels();
+  lock.at().apply_deferred_cancels();
   if (waits_.empty()) return no_tick;
   const tick when = present_tick();
   tick wake = no_tick;
   waits_.for_each(
-    [&](timer_wait_op& op) { wake = std::min(wake, lock.at.refile_earlier(op, when)); });
+    [&](timer_wait_op& op) { wake = std::min(wake, lock.at().refile_earlier(op, when)); });
   return wake;
 }
 

@@ -22,6 +22,7 @@ operation_guard::operation_guard(wheel_core& c, moving_deadline* source)
 
 time_point operation_guard::deadline() const noexcept
 {
+  shard_.assert_held();  // as whoever asks for a deadline that moves
   // One that rests stays filed. Any other without an operation is to end, and not to be filed
   // again.
   if (!source_ && shard::rests(*this)) return time_point::max();
@@ -94,6 +95,7 @@ tick operation_guard::add(shard_lock& lock, guarded_wait& deadline) noexcept
 
 bool operation_guard::guard_again(guarded_wait& deadline, tick& refiled) noexcept
 {
+  shard_.assert_held();  // it is the deadline's, too
   if (closed_) {
     if (shard_.drop_deadline(deadline)) core_->count_ended(1);
     return true;
@@ -136,8 +138,8 @@ tick operation_guard::refile() noexcept
   return shard_.refile_earlier(*this, when);
 }
 
-/// Takes the wait out of the wheel, unless it has begun. Requires the lock. Whether the wheel's
-/// count of this is the caller's now.
+/// Takes the wait out of the wheel, unless it has begun. Whether the wheel's count of this is the
+/// caller's now.
 bool operation_guard::erase_own_wait() noexcept
 {
   if (!is_filed() || !shard::is_reachable(*this)) return false;
@@ -153,7 +155,7 @@ void operation_guard::rest_if_idle() noexcept
 {
   intrusive_ptr<operation_guard> of_wheel;
   {
-    const std::lock_guard lock(shard_);
+    const locked lock(shard_);
     if (!guarded_.empty() || shard::rests(*this)) return;
     // With a limit, what is not pending makes room for others.
     if (is_filed() && shard_.may_rest(*this) && core_->options.max_pending == 0)
@@ -168,26 +170,26 @@ void operation_guard::rest_if_idle() noexcept
 
 void operation_guard::set_error(const error_code& ec) noexcept
 {
-  const std::lock_guard lock(shard_);
+  const locked lock(shard_);
   error_ = ec;
 }
 
 error_code operation_guard::note_timeout(std::uint8_t cause) noexcept
 {
-  const std::lock_guard lock(shard_);
+  const locked lock(shard_);
   latest_cause_ = cause;
   return error_;
 }
 
 std::uint8_t operation_guard::latest_cause() noexcept
 {
-  const std::lock_guard lock(shard_);
+  const locked lock(shard_);
   return latest_cause_;
 }
 
 void operation_guard::move_to(moving_deadline& source) noexcept
 {
-  const std::lock_guard lock(shard_);
+  const locked lock(shard_);
   source_ = &source;
 }
 
@@ -207,13 +209,13 @@ void operation_guard::pass_on(peer_activity what) const noexcept
 
 void operation_guard::note_own_activity(peer_activity what, time_point now) noexcept
 {
-  const std::lock_guard lock(shard_);
+  const locked lock(shard_);
   if (source_ && !closed_) source_->note_activity(what, now);
 }
 
 bool operation_guard::is_closed() noexcept
 {
-  const std::lock_guard lock(shard_);
+  const locked lock(shard_);
   return closed_;
 }
 
@@ -221,7 +223,7 @@ void operation_guard::close() noexcept
 {
   intrusive_ptr<operation_guard> of_wheel;
   {
-    const std::lock_guard lock(shard_);
+    const locked lock(shard_);
     closed_ = true;
     if (erase_own_wait()) of_wheel = {this, false};
     set_unfiled();  // even if it has begun: nothing is guarded from here on
@@ -234,6 +236,7 @@ void operation_guard::do_ask(wait_op& base, shard& at, wait_request request, tim
 {
   auto& self = static_cast<operation_guard&>(base);
   if (request == wait_request::describe()) {
+    self.shard_.assert_held();
     // The first operation speaks for all.
     if (wait_op* const op = self.guarded_.front()) return op->ask(at, request);
     return describe_handler<operation_guard>(at);
@@ -250,7 +253,7 @@ void operation_guard::end_guarded(wait_outcome outcome) noexcept
 {
   std::uint64_t last = 0;
   {
-    const std::lock_guard lock(shard_);
+    const locked lock(shard_);
     set_unfiled();
     last = shard_.divide_starts();
   }
@@ -287,7 +290,7 @@ bool operation_guard::end_some(wait_outcome outcome, std::uint64_t last) noexcep
 /// Guards some operations no more.
 bool operation_guard::release_some() noexcept
 {
-  const std::lock_guard lock(shard_);
+  const locked lock(shard_);
   for (int i = 0; i < shard::step; ++i) {
     wait_op* const op = guarded_.pop_front();
     if (!op) return false;

@@ -20,7 +20,7 @@ duration adaptive::timeout_under(double p) const noexcept
 time_point pressure::set(double p) noexcept
 {
   const time_point now = clock_.now();
-  const std::lock_guard lock(mutex_);
+  const locked lock(mutex_);
   const double before = value_.exchange(p, std::memory_order_relaxed);
   if (p <= before || all_.empty()) return time_point::max();
   last_rise_ = now;
@@ -35,7 +35,7 @@ time_point pressure::sweep() noexcept
 {
   const time_point next = next_sweep_;
   if (next == time_point::max() || clock_.now() < next) return next;
-  const std::lock_guard lock(mutex_);
+  const locked lock(mutex_);
   const time_point now = clock_.now();
   if (left_ == 0) {
     left_ = all_.size();
@@ -89,14 +89,14 @@ time_point pressure::end_of_pause() const noexcept
 
 void pressure::add(adaptive& a)
 {
-  const std::lock_guard lock(mutex_);
+  const locked lock(mutex_);
   all_.push_back(&a);
   a.place_.store(all_.size() - 1, std::memory_order_relaxed);
 }
 
 void pressure::remove(adaptive& a) noexcept
 {
-  const std::lock_guard lock(mutex_);
+  const locked lock(mutex_);
   // The last one fills the gap. A sweep begins at the end, so it has been seen, or will be.
   put(*all_.back(), a.place_);
   a.place_ = adaptive::none;
@@ -106,6 +106,7 @@ void pressure::remove(adaptive& a) noexcept
 
 void pressure::replace(adaptive& from, adaptive& to) noexcept
 {
+  mutex_.assert_held();  // by lock_sweep()
   put(to, from.place_);
   from.place_ = adaptive::none;
 }

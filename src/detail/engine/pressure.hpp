@@ -56,7 +56,7 @@ public:
   void replace(adaptive& from, adaptive& to) noexcept;
 
 private:
-  void put(adaptive& a, std::size_t place) noexcept;
+  void put(adaptive& a, std::size_t place) noexcept ASIO_WHEEL_REQUIRES(mutex_);
 
   // A piece takes less than a millisecond: it ends after so many timeouts, or so many that were
   // filed again.
@@ -65,9 +65,10 @@ private:
 
   static constexpr duration pause{40};  ///< after a sweep, for each timeout in the list
 
-  [[nodiscard]] bool is_due_soon(const adaptive& a, time_point now) noexcept;
-  void end_sweep(time_point now) noexcept;
-  [[nodiscard]] time_point end_of_pause() const noexcept;
+  [[nodiscard]] bool is_due_soon(const adaptive& a, time_point now) noexcept
+    ASIO_WHEEL_REQUIRES(mutex_);
+  void end_sweep(time_point now) noexcept ASIO_WHEEL_REQUIRES(mutex_);
+  [[nodiscard]] time_point end_of_pause() const noexcept ASIO_WHEEL_REQUIRES(mutex_);
 
   const wheel_clock& clock_;
   std::atomic<double> value_{0};
@@ -75,17 +76,19 @@ private:
   /// Read without the lock: a thread that makes it earlier asks for a pass afterwards.
   std::atomic<time_point> next_sweep_{time_point::max()};
 
-  spin_lock mutex_;  ///< guards all below; taken before the shards' locks
+  spin_lock mutex_;  ///< taken before the shards' locks
 
   /// In no order. Grows without moving what is in it, so that add() holds the lock for a short
   /// time.
-  std::deque<adaptive*> all_;
-  time_point last_rise_{};
+  std::deque<adaptive*> all_ ASIO_WHEEL_GUARDED_BY(mutex_);
+  time_point last_rise_ ASIO_WHEEL_GUARDED_BY(mutex_){};
 
-  std::size_t left_ = 0;        ///< the sweep under way has yet to see the first so many
-  bool risen_again_ = false;    ///< since the sweep began
-  time_point next_due_soon_{};  ///< when the first of those seen and not filed will be due soon
-  time_point ended_{};          ///< when the latest sweep did
+  /// The sweep under way has yet to see the first so many.
+  std::size_t left_ ASIO_WHEEL_GUARDED_BY(mutex_) = 0;
+  bool risen_again_ ASIO_WHEEL_GUARDED_BY(mutex_) = false;  ///< since the sweep began
+  /// When the first of those seen and not filed will be due soon.
+  time_point next_due_soon_ ASIO_WHEEL_GUARDED_BY(mutex_){};
+  time_point ended_ ASIO_WHEEL_GUARDED_BY(mutex_){};  ///< when the latest sweep did
 };
 
 }  // namespace asio_wheel::detail

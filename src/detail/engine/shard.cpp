@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <mutex>
 #include <utility>
 
 namespace asio_wheel::detail {
@@ -307,7 +306,7 @@ tick shard::next_tick() noexcept
 {
   const tick next = next_.load(std::memory_order_seq_cst);
   if (next != unknown && !has_unneeded()) return next;
-  const std::lock_guard lock(*this);
+  const locked lock(*this);
   drop_unneeded();
   set_next(next_ != unknown ? next_.load() : wheel_.next_tick());
   return next_;

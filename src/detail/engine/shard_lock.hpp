@@ -10,15 +10,18 @@ namespace asio_wheel::detail {
 
 /// Holds a shard's lock. What the transitions leave to be done, posting a delivery and telling the
 /// driver what is needed no longer, is done after the lock is released.
-class shard_lock {
+class ASIO_WHEEL_SCOPED_LOCK shard_lock {
 public:
-  explicit shard_lock(shard& sh) noexcept;
-  shard_lock(shard& sh, std::adopt_lock_t) noexcept;
+  explicit shard_lock(shard& sh) noexcept ASIO_WHEEL_ACQUIRE(sh);
+  shard_lock(shard& sh, std::adopt_lock_t) noexcept ASIO_WHEEL_REQUIRES(sh);
   shard_lock(const shard_lock&) = delete;
   shard_lock& operator=(const shard_lock&) = delete;
-  ~shard_lock();
+  ~shard_lock() ASIO_WHEEL_RELEASE();
 
-  shard& at;
+  [[nodiscard]] shard& at() const noexcept ASIO_WHEEL_RETURNS(at_) ASIO_WHEEL_ASSERTS(at_)
+  {
+    return at_;
+  }
 
   // As the functions of the shard.
 
@@ -29,15 +32,17 @@ public:
   void file_due(wait_op& op) noexcept;
 
   /// The shard, for what ends a wait in another way: that is left to be delivered.
-  [[nodiscard]] shard& unfinished() noexcept;
+  [[nodiscard]] shard& unfinished() noexcept ASIO_WHEEL_RETURNS(at_) ASIO_WHEEL_ASSERTS(at_);
 
   /// Destroys a wait that was not filed. At most one for a lock.
   void destroy(wait_op& op) noexcept;
 
 private:
   std::size_t count(std::size_t cancelled) noexcept;
-  [[gnu::noinline]] static void finish(shard& sh, wait_op* destroyed) noexcept;
+  [[gnu::noinline]] static void finish(shard& sh, wait_op* destroyed) noexcept
+    ASIO_WHEEL_RELEASE(sh);
 
+  shard& at_;
   bool unfinished_ = false;  ///< something is left to be done
   wait_op* destroyed_ = nullptr;
 };

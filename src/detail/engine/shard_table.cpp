@@ -4,7 +4,6 @@
 #include <bit>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <utility>
 
@@ -73,9 +72,12 @@ void shard_table::note_start(const shard& sh) noexcept
 shard& shard_table::make(std::size_t number)
 {
   auto made = std::make_unique<shard>(core_, number, geometry_, clock_);
-  const std::lock_guard lock(making_);
+  const locked lock(making_);
   if (shard* const other = of_number_[number]) return *other;
-  if (closed_) made->close();
+  if (closed_) {
+    const locked alone(*made);
+    made->close();
+  }
   made->older = latest_;
   shard* const sh = made.release();
   latest_ = sh;  // before any thread can start a wait there
@@ -95,7 +97,7 @@ shard& shard_table::operator[](std::size_t number) const noexcept
 
 void shard_table::close() noexcept
 {
-  const std::lock_guard lock(making_);
+  const locked lock(making_);
   closed_ = true;
 }
 

@@ -17,7 +17,7 @@ namespace asio_wheel::detail {
 
 /// The shards of a wheel. Each is made when a thread first needs it: those that none needs cost
 /// neither memory nor a look.
-class shard_table {
+class ASIO_WHEEL_LOCK shard_table {
 public:
   /// Makes one, so that there is always one. Throws std::bad_alloc.
   shard_table(wheel_core& c, const wheel_options& options, const wheel_clock& clock);
@@ -51,8 +51,8 @@ public:
 
   // Lock all of them. None is made meanwhile.
 
-  void lock() noexcept;
-  void unlock() noexcept;
+  void lock() noexcept ASIO_WHEEL_ACQUIRE();
+  void unlock() noexcept ASIO_WHEEL_RELEASE();
 
 private:
   [[nodiscard, gnu::noinline, gnu::cold]] shard& make_or_share(std::size_t number) noexcept;
@@ -69,7 +69,7 @@ private:
   std::atomic<bool> has_strays_{false};
 
   spin_lock making_;  ///< guards the following; taken before the shards' locks
-  bool closed_ = false;
+  bool closed_ ASIO_WHEEL_GUARDED_BY(making_) = false;
   std::atomic<shard*> latest_{nullptr};
   std::array<std::atomic<shard*>, max_shards> of_number_{};
 };

@@ -53,14 +53,15 @@ shard_lock timer_waits::enter() const noexcept
 std::uint64_t timer_waits::announce() noexcept
 {
   shard& sh = *shard_.load(std::memory_order_relaxed);
+  sh.assert_held();  // as whoever lets a task expire
   sh.core.count_started(1);
   return sh.announce();
 }
 
 bool timer_waits::file(shard_lock& lock, timer_wait_op& op, tick& when, bool announced)
 {
-  wheel_core& c = lock.at.core;
-  c.shards.note_start(lock.at);
+  wheel_core& c = lock.at().core;
+  c.shards.note_start(lock.at());
   if (!c.file(lock, op, when, announced)) return false;
   waits_.push_back(op);
   return true;
@@ -78,7 +79,7 @@ void timer_waits::go_to(shard& sh) noexcept
 
 void timer_waits::take_over(timer_waits& other, const shard_lock& lock) noexcept
 {
-  shard_ = &lock.at;
+  shard_ = &lock.at();
   waits_.splice_back(other.waits_);
 }
 
@@ -170,7 +171,7 @@ void timer_state::start(timer_wait_op& op)
     if (!file(lock, op, when)) return;
     latest_.store(&op, std::memory_order_relaxed);
     cell_.store(op.cell(), std::memory_order_relaxed);
-    c = &lock.at.core;
+    c = &lock.at().core;
   }
   c->wake_at(when);
 }
@@ -182,7 +183,7 @@ void timer_state::block() const
   for (; clock.now() < until; until = expiry()) clock.sleep_towards(until);
 }
 
-/// What a wait is filed under now. Requires the lock.
+/// What a wait is filed under now.
 tick timer_state::tick_of_expiry() const noexcept
 {
   const tick when = when_.load(std::memory_order_relaxed);

@@ -15,7 +15,7 @@ std::size_t timer_waits::cancel(const shard& local, Then then) noexcept
   std::size_t n = 0;
   {
     shard_lock lock = enter();
-    n = lock.cancel(waits_, &lock.at == &local);
+    n = lock.cancel(waits_, &lock.at() == &local);
     if (waits_.empty()) [[likely]] {
       then(lock);
       return n;
@@ -30,7 +30,7 @@ std::size_t timer_waits::cancel_rest(const shard& local, Then then) noexcept
 {
   for (std::size_t n = 0;;) {
     shard_lock lock = enter();
-    n += lock.cancel(waits_, &lock.at == &local);
+    n += lock.cancel(waits_, &lock.at() == &local);
     if (!waits_.empty()) continue;
     then(lock);
     return n;

@@ -31,7 +31,7 @@ void scheduled_task::start(lazy_wait_op& op)
   {
     shard_lock lock = enter();
     const std::uint64_t announced = std::exchange(announced_, 0);
-    if (announced != 0 && !lock.at.take_announced(announced)) is_over_ = true;
+    if (announced != 0 && !lock.at().take_announced(announced)) is_over_ = true;
     if (is_over_) {
       lock.destroy(op);
       return;
@@ -67,9 +67,9 @@ bool scheduled_task::cancel() noexcept
   if (is_over_) return false;
   is_over_ = true;
   if (const std::uint64_t announced = std::exchange(announced_, 0); announced != 0)
-    lock.at.core.count_ended(lock.at.cancel_announced(announced));
+    lock.at().core.count_ended(lock.at().cancel_announced(announced));
   else
-    lock.cancel(waits_, &lock.at == &local);
+    lock.cancel(waits_, &lock.at() == &local);
   return true;
 }
 
@@ -82,7 +82,7 @@ bool scheduled_task::move(duration delay) noexcept
     const shard_lock lock = enter();
     if (is_over_) return false;
     if (c.cancel_alls() != 0 && is_all_cancelled(lock)) return false;  // a cache miss
-    if (announced_ != 0 && lock.at.is_announced_cancelled(announced_)) return false;
+    if (announced_ != 0 && lock.at().is_announced_cancelled(announced_)) return false;
     const time_point before = std::exchange(turn_, to);
     was_ahead_ = delay > duration::zero();
     was_moved_ = true;

@@ -30,8 +30,8 @@ BOOST_AUTO_TEST_CASE(has_no_second_owner)
   lock.lock();
   BOOST_TEST(!lock.try_lock());
   lock.unlock();
-  BOOST_TEST(lock.try_lock());
-  lock.unlock();
+  const std::unique_lock next(lock, std::try_to_lock);
+  BOOST_TEST(next.owns_lock());
 }
 
 BOOST_AUTO_TEST_CASE(lets_one_thread_in_at_a_time)

@@ -4,6 +4,7 @@
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/base/export.hpp>
 #include <asio_wheel/detail/base/intrusive_ptr.hpp>
+#include <asio_wheel/detail/base/thread_annotations.hpp>
 #include <asio_wheel/detail/engine/cancel_link.hpp>
 #include <asio_wheel/detail/engine/embedded_signal.hpp>
 #include <asio_wheel/detail/engine/engine.hpp>
@@ -211,9 +212,11 @@ private:
   /// Whether the deadline is over: its operation has ended, or is about to say so.
   [[nodiscard]] bool is_over() const noexcept;
   [[nodiscard]] bool end_first() noexcept;
-  [[nodiscard, gnu::cold]] bool start_first() noexcept;
-  [[nodiscard, gnu::noinline, gnu::cold]] bool leave_unfiled(operation_end how) noexcept;
-  [[gnu::noinline, gnu::cold]] static void tell_from_outside(shard& sh) noexcept;
+  [[nodiscard, gnu::cold]] bool start_first(shard& sh) noexcept ASIO_WHEEL_RELEASE(sh);
+  [[nodiscard, gnu::noinline, gnu::cold]] bool leave_unfiled(shard& sh, operation_end how) noexcept
+    ASIO_WHEEL_REQUIRES(sh);
+  [[gnu::noinline, gnu::cold]] static void tell_from_outside(shard& sh) noexcept
+    ASIO_WHEEL_RELEASE(sh);
 
   const asio::cancellation_type_t type_;
   shard* const shard_;

@@ -46,11 +46,11 @@ protected:
   using timer_waits::here;
   using timer_waits::waits_;
 
-  /// What a wait is filed under now. Requires the lock.
-  [[nodiscard]] tick present_tick() const noexcept;
+  /// What a wait is filed under now.
+  [[nodiscard]] tick present_tick() const noexcept ASIO_WHEEL_REQUIRES(this);
 
   /// As refile_earlier() below.
-  [[nodiscard]] tick refile_earlier(const shard_lock& lock) noexcept;
+  [[nodiscard]] tick refile_earlier(const shard_lock& lock) noexcept ASIO_WHEEL_REQUIRES(this);
 
   /// Cancels what is pending and takes over the waits of `other`, and with `take()` what their
   /// deadline consists of.
@@ -58,7 +58,7 @@ protected:
   void assign(lazy_state& other, Take take) noexcept;
 
   /// Whether cancel_all() has ended a wait whose handler has yet to begin.
-  [[nodiscard]] bool is_all_cancelled(const shard_lock& lock) noexcept;
+  [[nodiscard]] bool is_all_cancelled(const shard_lock& lock) noexcept ASIO_WHEEL_REQUIRES(this);
 
   /// To be called after the deadline was brought forward.
   void refile_and_wake() noexcept;

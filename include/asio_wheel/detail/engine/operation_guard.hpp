@@ -4,6 +4,7 @@
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/base/export.hpp>
 #include <asio_wheel/detail/base/intrusive_ptr.hpp>
+#include <asio_wheel/detail/base/thread_annotations.hpp>
 #include <asio_wheel/detail/engine/engine.hpp>
 #include <asio_wheel/detail/engine/op_memory.hpp>
 #include <asio_wheel/detail/engine/wait_op.hpp>
@@ -58,8 +59,6 @@ struct guarded_by {
 /// the context goes, the operations go on unguarded, even those that were about to be cancelled:
 /// often the socket goes with the owner, and Asio does not allow to cancel an operation of a socket
 /// that is gone.
-///
-/// The lock of `at()` guards everything here.
 class ASIO_WHEEL_EXPORT operation_guard final : public lazy_wait_op,
                                                 private moving_deadline,
                                                 public intrusive_ref_counter<operation_guard>,
@@ -71,7 +70,7 @@ public:
   operation_guard& operator=(const operation_guard&) = delete;
   ~operation_guard() = default;
 
-  [[nodiscard]] shard& at() const noexcept { return shard_; }
+  [[nodiscard]] shard& at() const noexcept ASIO_WHEEL_RETURNS(shard_) { return shard_; }
   [[nodiscard]] wheel_core& core() const noexcept { return *core_; }
 
   /// Whether the wait is filed, and ends at `until` or before. Without the lock that is a hint.
@@ -86,16 +85,17 @@ public:
     return !is_filed_by(until) && detail::has_passed(*core_, until);
   }
 
-  // Of the deadline of an operation; these require the lock.
+  // Of the deadline of an operation.
 
   /// Guards it. Requires that the wait is filed by its time.
-  void insert(guarded_wait& deadline) noexcept;
+  void insert(guarded_wait& deadline) noexcept ASIO_WHEEL_REQUIRES(shard_);
 
   /// Guards it, and files the wait by its time. Returns a tick to wake up at, or no_tick.
-  [[nodiscard]] tick add(shard_lock& lock, guarded_wait& deadline) noexcept;
+  [[nodiscard]] tick add(shard_lock& lock, guarded_wait& deadline) noexcept
+    ASIO_WHEEL_REQUIRES(shard_);
 
   /// Guards it no more: its operation has ended. That leaves rest() to do.
-  void erase(guarded_wait& deadline) noexcept;
+  void erase(guarded_wait& deadline) noexcept ASIO_WHEEL_REQUIRES(shard_);
 
   /// The same for one that is guarded no more.
   void set_ended() noexcept { has_started_.store(false, std::memory_order_relaxed); }
@@ -149,31 +149,32 @@ private:
 
   void note_own_activity(peer_activity what, time_point now) noexcept;
   [[nodiscard]] bool is_closed() noexcept;
-  [[nodiscard]] tick look_ahead() noexcept;
-  [[nodiscard]] tick file(shard_lock& lock) noexcept;
-  [[nodiscard]] tick refile() noexcept;
+  [[nodiscard]] tick look_ahead() noexcept ASIO_WHEEL_REQUIRES(shard_);
+  [[nodiscard]] tick file(shard_lock& lock) noexcept ASIO_WHEEL_REQUIRES(shard_);
+  [[nodiscard]] tick refile() noexcept ASIO_WHEEL_REQUIRES(shard_);
   void end_guarded(wait_outcome outcome) noexcept;
   [[nodiscard]] bool end_some(wait_outcome outcome, std::uint64_t last) noexcept;
   [[nodiscard]] bool release_some() noexcept;
   [[nodiscard]] bool is_filed() const noexcept { return is_filed_by(guarded_by::latest); }
   void set_unfiled() noexcept override { filed_for_.store(not_filed, std::memory_order_relaxed); }
   void rest_if_idle() noexcept;
-  [[nodiscard]] bool erase_own_wait() noexcept;
+  [[nodiscard]] bool erase_own_wait() noexcept ASIO_WHEEL_REQUIRES(shard_);
 
   static constexpr time_point not_filed = time_point::max();
 
   const intrusive_ptr<wheel_core> core_;
   shard& shard_;
-  moving_deadline* source_;  ///< null: each operation has its own deadline
-  bool closed_ = false;
-  error_code error_ = asio::error::timed_out;
-  std::uint8_t latest_cause_ = 0;
+  /// Null: each operation has its own deadline.
+  moving_deadline* source_ ASIO_WHEEL_GUARDED_BY(shard_);
+  bool closed_ ASIO_WHEEL_GUARDED_BY(shard_) = false;
+  error_code error_ ASIO_WHEEL_GUARDED_BY(shard_) = asio::error::timed_out;
+  std::uint8_t latest_cause_ ASIO_WHEEL_GUARDED_BY(shard_) = 0;
 
   // Read without the lock.
   std::atomic<bool> has_started_{false};          ///< an operation, since the latest that ended
   std::atomic<time_point> filed_for_{not_filed};  ///< until the wait ends
 
-  wait_list guarded_;
+  wait_list guarded_ ASIO_WHEEL_GUARDED_BY(shard_);
   std::vector<intrusive_ptr<operation_guard>> fed_;
 };
 

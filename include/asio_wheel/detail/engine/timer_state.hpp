@@ -3,6 +3,7 @@
 
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/base/export.hpp>
+#include <asio_wheel/detail/base/thread_annotations.hpp>
 #include <asio_wheel/detail/engine/wait_op.hpp>
 
 #include <atomic>
@@ -20,7 +21,7 @@ class wheel_core;
 /// over from another one's.
 ///
 /// Thread-safe, but for construction, destruction and moves of the object itself.
-class ASIO_WHEEL_EXPORT timer_waits {
+class ASIO_WHEEL_LOCK ASIO_WHEEL_EXPORT timer_waits {
 public:
   timer_waits(const timer_waits&) = delete;
   timer_waits& operator=(const timer_waits&) = delete;
@@ -41,8 +42,9 @@ protected:
   /// Where this thread starts its waits. It may be made for that, so no lock may be held.
   [[nodiscard]] shard& here() const noexcept;
 
-  /// A critical section on the waits' shard, whichever that is.
-  [[nodiscard]] shard_lock enter() const noexcept;
+  /// A critical section on the waits' shard, whichever that is. Which one, Clang cannot follow.
+  [[nodiscard]] shard_lock enter() const noexcept
+    ASIO_WHEEL_ACQUIRE(this) ASIO_WHEEL_NO_LOCK_ANALYSIS;
 
   /// Cancels what is pending, and calls `then(shard_lock&)` in a critical section in which nothing
   /// is.
@@ -114,7 +116,7 @@ public:
 
 private:
   std::size_t set_expiry(time_point deadline, tick when, shard& local) noexcept;
-  [[nodiscard]] tick tick_of_expiry() const noexcept;
+  [[nodiscard]] tick tick_of_expiry() const noexcept ASIO_WHEEL_REQUIRES(this);
 
   void prefetch_self() const noexcept;
   void prefetch_latest(const shard& local) const noexcept;
