@@ -134,8 +134,8 @@ def cascade():
     return p
 
 
-def life_of_a_wait():
-    p = Picture(990, 330, "The life of a wait")
+def way_of_a_wait():
+    p = Picture(990, 330, "The way of a wait")
     p.box(20, 40, 150, 58, ["async_wait(5s, h)", "the handler moves in"])
     p.box(260, 30, 250, 132, ["shard", "", "", "", "", ""])
     p.box(280, 66, 210, 34, ["timing_wheel"], "full")
@@ -163,6 +163,42 @@ def life_of_a_wait():
     p.text(548, 180, "cancelled", "small")
     p.arrow([(690, 132), (690, 220)])
     p.text(698, 180, "begin", "small", "start")
+    return p
+
+
+def life_of_a_wait():
+    """The states of wait_op.hpp, without the two that only an operation's deadline has."""
+    p = Picture(990, 330, "The life of a wait")
+    p.box(150, 40, 170, 62, ["filed", "in the wheel, due or not"])
+    p.box(430, 40, 190, 62, ["sent", "on its way through the", "executor of its handler"])
+    p.box(430, 150, 190, 62, ["requeued", "the executor has refused it;", "the next pass sends it again"])
+    p.box(430, 250, 190, 62, ["cancelled", "in a list, or still on its way"], "aside")
+    p.box(150, 250, 170, 62, ["rejected", "there are too many"], "aside")
+    p.box(780, 40, 190, 62, ["none", "the handler is called", "with success"], "full")
+    p.box(780, 250, 190, 62, ["none", "the handler is called with", "operation_aborted"], "full")
+    p.arrow([(20, 71), (148, 71)])
+    p.text(84, 62, "file", "small")
+    p.arrow([(60, 71), (60, 281), (148, 281)], "dashed")
+    p.text(104, 272, "reject", "small")
+    p.arrow([(320, 71), (428, 71)])
+    p.text(374, 62, "deliver", "small")
+    p.arrow([(620, 71), (778, 71)])
+    p.text(699, 62, "begin", "small")
+    p.arrow([(235, 40), (235, 18), (875, 18), (875, 38)])
+    p.text(555, 13, "begin, for a handler on the wheel’s executor", "small")
+    p.arrow([(480, 102), (480, 148)])
+    p.text(472, 130, "refused", "small", "end")
+    p.arrow([(570, 150), (570, 104)])
+    p.text(578, 130, "deliver", "small", "start")
+    p.arrow([(235, 102), (235, 230), (400, 230), (400, 272), (428, 272)], "dashed")
+    p.text(243, 170, "cancel", "small", "start")
+    p.arrow([(525, 212), (525, 248)], "dashed")
+    p.text(533, 235, "cancel", "small", "start")
+    p.arrow([(620, 90), (680, 90), (680, 270), (622, 270)], "dashed")
+    p.text(688, 180, "cancel", "small", "start")
+    p.arrow([(620, 290), (778, 290)])
+    p.text(699, 308, "begin", "small")
+    p.text(235, 325, "its handler is told: too_many_pending", "soft small")
     return p
 
 
@@ -225,7 +261,7 @@ def one_session():
 
 def main():
     stale = []
-    for draw in (wheel, cascade, life_of_a_wait, cancel_race, one_session):
+    for draw in (wheel, cascade, way_of_a_wait, life_of_a_wait, cancel_race, one_session):
         file, svg = HERE / f"{draw.__name__}.svg", draw().svg()
         if "--check" not in sys.argv:
             file.write_text(svg, encoding="utf-8")
