@@ -78,6 +78,9 @@ check_pages() {
   expect 200 '"lateness":{' "$url/stats.json"
   expect 200 '</html>' "$url/stats.html"
   expect 200 'asio_wheel_lateness_seconds_count' "$url/metrics"
+  expect 200 'header    1000 ms: ' "$url/stats"
+  expect 200 '"timeouts":[{"name":"header","limit_ms":1E3,' "$url/stats.json"
+  expect 200 'asio_wheel_timeout_used_ratio_count{policy="write"}' "$url/metrics"
 }
 
 # What wrk must not have to say.
@@ -123,11 +126,12 @@ check_end() {
   say "$(tail -n 1 "$work/http_server.log")"
 }
 
-# check_slow_clients <text> <option of hostile_client>...: the attacks that every server ends by itself,
-# and those of the arguments. /stats has to say <text> of what timed out.
+# check_slow_clients <text> <number> <option of hostile_client>...: the attacks that every server ends by
+# itself, and those of the arguments. /stats has to say <text> of what timed out, and that <number> of the
+# operations under the policy of headers have expired.
 check_slow_clients() {
-  local timed_out=$1
-  shift
+  local timed_out=$1 expired=$2 policy
+  shift 2
   check_pages
   # Four seconds of grace, for a machine that has much else to do.
   check_attack 2 \
@@ -137,13 +141,17 @@ check_slow_clients() {
     "--method idle --connections 50 --within 5500" "$@"
   [[ $(figure 'timed out') == "$timed_out" ]] ||
     fail "deadlines missed what should be theirs: $(figure 'timed out')"
+  for policy in header body write; do
+    say "$(figure "$policy")"
+  done
+  [[ $(figure header) == *" $expired expired;"* ]] || fail "the policy of headers missed some"
   [[ $(figure evicted) == 0 ]] || fail "somebody gave way without need"
   check_end
 }
 
 say "deadlines on the wheel"
 serve "${short_deadlines[@]}"
-check_slow_clients 'header 100  body 50  write 40  idle 50' \
+check_slow_clients 'header 100  body 50  write 40  idle 50' 100 \
   "--method unread --path /big --connections 20 --within 5000" \
   "--method sip --path /big --connections 20 --within 5000"
 
@@ -151,7 +159,7 @@ check_slow_clients 'header 100  body 50  write 40  idle 50' \
 # it never does, the kernel keeps that.
 say "deadlines on steady_timer"
 serve "${short_deadlines[@]}" --timer steady
-check_slow_clients 'header 100  body 50  write 0  idle 50'
+check_slow_clients 'header 100  body 50  write 0  idle 50' 0
 
 # slow_upload: sends a body of ten bytes, one every 450 ms; prints the first line of the answer.
 slow_upload() {

@@ -2,6 +2,7 @@
 //
 // The deadline of a phase, say of reading a header, is the expiry of the connection's stream. It
 // bounds each read and write, and so Beast's operations as a whole, however many reads they take.
+// Each phase has a timeout_policy, whose figures say how much of its time clients need.
 // Between two requests a watchdog takes its place, whose timeout depends on how many places are
 // taken.
 //
@@ -48,8 +49,9 @@ public:
       context_(context),
       wheel_(asio_wheel::use_wheel(context)),
       acceptor_(context),
+      policies_(s.timeouts),
       site_(
-        s, counters_, [this] { return sessions_.size(); }, wheel_)
+        s, counters_, policies_, [this] { return sessions_.size(); }, wheel_)
   {}
   ~server() { sessions_.clear(); }  // the context may have some left
 
@@ -159,6 +161,7 @@ private:
   asio_wheel::wheel_timer_service& wheel_;
   tcp::acceptor acceptor_;
   counters counters_;
+  policies policies_;
   boost::intrusive::list<session> sessions_;  // the longest in its phase first
   site site_;
 };
@@ -218,8 +221,10 @@ private:
     if (p == phase::idle) {
       stream_.expires_never();
       idle_.touch();
+    } else if constexpr (requires { stream_.expires_after(server_.policies_[p]); }) {
+      stream_.expires_after(server_.policies_[p]);
     } else {
-      stream_.expires_after(milliseconds(server_.settings_.timeouts[p]));
+      stream_.expires_after(server_.policies_[p].limit());  // beast::tcp_stream
     }
     auto& all = server_.sessions_;
     all.splice(all.end(), all, all.iterator_to(*this));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <asio_wheel/idle_window.hpp>
+#include <asio_wheel/timeout_policy.hpp>
 
 #include <algorithm>
 #include <array>
@@ -47,6 +48,28 @@ struct settings {
     const std::chrono::milliseconds longest(timeouts[phase::idle]);
     return {std::min(longest, std::chrono::milliseconds(full_idle_timeout)), longest};
   }
+};
+
+/// The timeouts, but for that between two requests, which depends on how many places are taken.
+class policies {
+public:
+  explicit policies(const by_phase<int>& ms)
+    : header_("header", std::chrono::milliseconds(ms[phase::header])),
+      body_("body", std::chrono::milliseconds(ms[phase::body])),
+      write_("write", std::chrono::milliseconds(ms[phase::write]))
+  {}
+
+  asio_wheel::timeout_policy& operator[](phase p)
+  {
+    return p == phase::header ? header_ : p == phase::body ? body_ : write_;
+  }
+  std::array<const asio_wheel::timeout_policy*, 3> all() const
+  {
+    return {&header_, &body_, &write_};
+  }
+
+private:
+  asio_wheel::timeout_policy header_, body_, write_;
 };
 
 struct counters {

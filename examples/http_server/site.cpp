@@ -101,10 +101,11 @@ fs::path directory(const fs::path& root)
 
 }  // namespace
 
-site::site(const settings& s, const counters& counted, std::function<std::size_t()> connections,
-           const asio_wheel::wheel_timer_service& wheel)
+site::site(const settings& s, const counters& counted, const policies& timeouts,
+           std::function<std::size_t()> connections, const asio_wheel::wheel_timer_service& wheel)
   : root_(directory(s.root)),
     counters_(counted),
+    policies_(timeouts),
     connections_(std::move(connections)),
     wheel_(wheel)
 {}
@@ -123,8 +124,8 @@ http::message_generator site::answer(request&& r) const
   if (path == "/stats.html")
     return finish(r, text(http::status::ok, "text/html; charset=utf-8", std::string(stats_page)));
   if (path != "/stats" && path != "/stats.json" && path != "/metrics") return answer_file(r, path);
-  const snapshot now{counters_, connections_(), wheel_.pressure(), wheel_.stats(),
-                     wheel_.pending_by_handler()};
+  const snapshot now{counters_,         policies_,      connections_(),
+                     wheel_.pressure(), wheel_.stats(), wheel_.pending_by_handler()};
   if (path == "/stats") return finish(r, text(http::status::ok, plain, to_text(now)));
   if (path == "/metrics")
     return finish(r, text(http::status::ok, "text/plain; version=0.0.4", to_metrics(now)));

@@ -24,8 +24,8 @@ public:
 
   /// Throws std::runtime_error if the root is no directory that can be read. What it refers to has
   /// to outlive it.
-  site(const settings& s, const counters& counted, std::function<std::size_t()> connections,
-       const asio_wheel::wheel_timer_service& wheel);
+  site(const settings& s, const counters& counted, const policies& timeouts,
+       std::function<std::size_t()> connections, const asio_wheel::wheel_timer_service& wheel);
 
   http::message_generator answer(request&& r) const;
 
@@ -37,6 +37,7 @@ private:
 
   const std::filesystem::path root_;
   const counters& counters_;
+  const policies& policies_;
   const std::function<std::size_t()> connections_;
   const asio_wheel::wheel_timer_service& wheel_;
 };

@@ -34,6 +34,40 @@ json::value in_ms(const snapshot& s, std::chrono::steady_clock::time_point t)
   return std::chrono::duration<double, std::milli>(t - s.waiting.read_at).count();
 }
 
+json::array timeouts(const snapshot& s)
+{
+  json::array rows;
+  for (const auto* policy : s.timeouts.all()) {
+    const auto figures = policy->stats();
+    rows.push_back(
+      {{"name", policy->name()},
+       {"limit_ms", std::chrono::duration<double, std::milli>(policy->limit()).count()},
+       {"started", figures.started},
+       {"met", figures.met},
+       {"expired", figures.expired},
+       {"used_p50", figures.share_used.percentile(50)},
+       {"used_p99", figures.share_used.percentile(99)}});
+  }
+  return rows;
+}
+
+/// A line for each.
+std::string timeouts_as_text(const snapshot& s)
+{
+  std::string lines;
+  for (const auto* policy : s.timeouts.all()) {
+    const auto figures = policy->stats();
+    lines += fmt::format(
+      "{:<8}{:>6} ms: {} operations, {} expired; half used up to {:.1f} %, "
+      "99 % up to {:.1f} %\n",
+      policy->name(),
+      std::chrono::duration_cast<std::chrono::milliseconds>(policy->limit()).count(),
+      figures.started, figures.expired, 100 * figures.share_used.percentile(50),
+      100 * figures.share_used.percentile(99));
+  }
+  return lines;
+}
+
 json::array waiting(const snapshot& s)
 {
   json::array rows;
@@ -56,9 +90,10 @@ std::string to_text(const snapshot& s)
     "connections    {}\npressure       {:.2f}\naccepted       {}\nrequests       {}\nrefused       "
     " {}\n"
     "timed out    {}\nevicted        {}\ncpu            {:.2f} s\n\n"
+    "Its timeouts, and how much of their time was used:\n{}\n"
     "The wheel:\n{}\n\nIts lateness:\n{}\n\nWho waits:\n{}\n",
     s.connections, s.pressure, s.counted.accepted, s.counted.requests, s.counted.refused, dropped,
-    s.counted.evicted, cpu_seconds(), s.wheel, s.wheel.lateness, s.waiting);
+    s.counted.evicted, cpu_seconds(), timeouts_as_text(s), s.wheel, s.wheel.lateness, s.waiting);
 }
 
 std::string to_json(const snapshot& s)
@@ -74,6 +109,7 @@ std::string to_json(const snapshot& s)
                                {"refused", s.counted.refused},
                                {"evicted", s.counted.evicted},
                                {"timed_out", std::move(timed_out)},
+                               {"timeouts", timeouts(s)},
                                {"waiting", waiting(s)},
                                {"wheel",
                                 {{"pending", w.pending},
@@ -87,7 +123,7 @@ std::string to_json(const snapshot& s)
 
 std::string to_metrics(const snapshot& s)
 {
-  std::string text = asio_wheel::prometheus(s.wheel);
+  std::string text = asio_wheel::prometheus(s.wheel) + asio_wheel::prometheus(s.timeouts.all());
   const auto add = [&text](const char* name, const char* type, const char* help, auto value) {
     text += fmt::format("# HELP {0} {1}\n# TYPE {0} {2}\n{0} {3}\n", name, help, type, value);
   };

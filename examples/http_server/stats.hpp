@@ -14,6 +14,7 @@ namespace web {
 
 struct snapshot {
   const counters& counted;
+  const policies& timeouts;
   std::size_t connections;
   double pressure;
   asio_wheel::wheel_stats wheel;

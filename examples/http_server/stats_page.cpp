@@ -70,6 +70,9 @@ const std::string_view stats_page = R"html(<!doctype html>
     <svg id="wakeups" role="img" aria-label="Wake-ups over the last two minutes"></svg></figure>
   <figure class="wide" style="color: var(--lateness)"><figcaption><h2>Expired waits by lateness, each bucket twice the one before</h2><p></p></figcaption>
     <svg id="lateness" role="img" aria-label="How many waits were how late since the start, on a logarithmic scale"></svg></figure>
+  <figure class="wide"><figcaption><h2>Timeouts</h2><p>share of the time used by those that were met</p></figcaption>
+    <table><thead><tr><th>limit</th><th>operations</th><th>expired</th><th>p50</th><th>p99</th><th>name</th></tr></thead>
+      <tbody id="timeouts"></tbody></table></figure>
   <figure class="wide"><figcaption><h2>Who waits</h2><p id="types"></p></figcaption>
     <table><thead><tr><th>count</th><th>earliest</th><th>latest</th><th>handler</th></tr></thead>
       <tbody id="waiting"></tbody></table></figure>
@@ -142,16 +145,19 @@ function drawBuckets(late) {
 // A time in ms from now on; null is never.
 const when = ms => ms === null ? 'never' : ms < 0 ? time(-ms * 1e6) + ' ago' : 'in ' + time(ms * 1e6)
 
-function fillTable(rows) {
-  const most = 8, body = document.getElementById('waiting')
-  body.replaceChildren(...rows.slice(0, most).map(r => {
+function fillTable(id, lines) {
+  document.getElementById(id).replaceChildren(...lines.map(cells => {
     const line = document.createElement('tr')
-    const handler = r.handler.replace(/boost::asio::(detail::)?/g, '')
-    for (const text of [exact(r.count), when(r.earliest_ms), when(r.latest_ms), handler])
-      line.insertCell().textContent = text
-    line.lastChild.title = r.handler
+    for (const text of cells) line.insertCell().textContent = text
+    line.lastChild.title = cells.at(-1)
     return line
   }))
+}
+
+function fillWaiting(rows) {
+  const most = 8
+  fillTable('waiting', rows.slice(0, most).map(r => [exact(r.count), when(r.earliest_ms),
+    when(r.latest_ms), r.handler.replace(/boost::asio::(detail::)?/g, '')]))
   document.getElementById('types').textContent =
     `${rows.length} ${rows.length == 1 ? 'type' : 'types'} of handlers` +
     (rows.length > most ? `, of which ${most} are shown` : '')
@@ -183,7 +189,10 @@ function show() {
     [ago(s), (s.wheel.wakeups - kept[i].wheel.wakeups) / (s.at - kept[i].at) * 1000])
   drawTimes('wakeups', `${exact(now.wheel.wakeups)} in all`, rates.length ? rates : [[0, 0]])
   drawBuckets(now.wheel.lateness)
-  fillTable(now.waiting)
+  const percent = share => '≤ ' + +(100 * share).toFixed(1) + ' %'
+  fillTable('timeouts', now.timeouts.map(t => [time(t.limit_ms * 1e6), short(t.started),
+    short(t.expired), percent(t.used_p50), percent(t.used_p99), t.name]))
+  fillWaiting(now.waiting)
 }
 
 function say(text, lost) {

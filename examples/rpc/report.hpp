@@ -53,6 +53,7 @@ struct results {
   clock::duration listening{};  // how long the silent connections had to be dropped
   common::usage used;           // by the client
   asio_wheel::wheel_stats wheel;
+  std::vector<std::pair<std::string, asio_wheel::timeout_policy_stats>> timeouts;  // by name
   std::optional<server_figures> server;  // of this run alone
 
   /// Whether the server's figures hold no other client's calls.
@@ -131,6 +132,13 @@ inline void print_table(std::vector<results> runs)
   row("  cancelled", waits(&asio_wheel::wheel_stats::cancelled));
   row("  met", waits(&asio_wheel::wheel_stats::met));
   row("  expired", waits(&asio_wheel::wheel_stats::expired));
+  for (std::size_t i = 0; i < runs.front().timeouts.size(); ++i) {
+    const auto used = [=](results& r) -> std::string {
+      const auto& h = r.timeouts[i].second.share_used;
+      return h.count() != 0 ? fmt::format("{:.1f} %", 100 * h.percentile(99)) : "-";
+    };
+    row(fmt::format("used of '{}', p99 up to", runs.front().timeouts[i].first), used);
+  }
   row("wake-ups by the wheel", waits(&asio_wheel::wheel_stats::wakeups));
   row(
     "wake-ups in all", [](results& r) { return fmt::to_string(r.used.wakeups); },

@@ -88,6 +88,7 @@ public:
       context_(context),
       timers_(context),
       pause_(context),
+      call_("call", std::chrono::milliseconds(s.deadline)),
       random_(s.seed)
   {}
 
@@ -121,13 +122,14 @@ public:
     results_.timer = Timers::name;
     results_.client = std::move(tally_);
     results_.wheel = timers_.stats();
+    for (const asio_wheel::timeout_policy* p : {&connect_, &figures_, &call_})
+      results_.timeouts.push_back({p->name(), p->stats()});
     const common::usage used = common::usage_so_far();
     results_.used = {used.cpu_us - used_before_.cpu_us, used.wakeups - used_before_.wakeups};
     return std::move(results_);
   }
 
 private:
-  static constexpr auto patience = 5s;  // for anything but the calls
   static constexpr auto glance = 20ms;  // how often to check whether a phase is over
 
   asio::awaitable<void> resolve()
@@ -148,7 +150,7 @@ private:
     error_code ec;
     const tcp::endpoint peer = co_await asio::async_connect(
       socket, endpoints_,
-      timers_.timeout_after(patience, asio::redirect_error(asio::use_awaitable, ec)));
+      timers_.timeout_after(connect_, asio::redirect_error(asio::use_awaitable, ec)));
     if (ec)
       throw std::runtime_error(fmt::format("cannot connect to {}:{}: {} (connection {})",
                                            settings_.host, settings_.port, ec.message(),
@@ -163,7 +165,7 @@ private:
     error_code ec;
     const std::string answer = co_await control_->async_call(
       kind::stats_query, {},
-      timers_.timeout_after(patience, asio::redirect_error(asio::use_awaitable, ec)));
+      timers_.timeout_after(figures_, asio::redirect_error(asio::use_awaitable, ec)));
     if (ec) co_return std::nullopt;
     co_return parse_figures(answer);
   }
@@ -248,7 +250,7 @@ private:
     error_code ec;
     const std::string answer = co_await c->async_call(
       kind::call, to_payload(request),
-      timers_.timeout_after(allowed, asio::redirect_error(asio::use_awaitable, ec)));
+      timers_.timeout_after(call_, asio::redirect_error(asio::use_awaitable, ec)));
 
     const auto lateness = clock::now() - deadline;
     // Only the deadline aborts a call.
@@ -312,6 +314,7 @@ private:
   asio::io_context& context_;
   const Timers timers_;
   typename Timers::timer pause_;
+  asio_wheel::timeout_policy connect_{"connect", 5s}, figures_{"figures", 5s}, call_;
   const common::usage used_before_ = common::usage_so_far();
   std::vector<tcp::endpoint> endpoints_;  // after the first connection, only the one that worked
   std::shared_ptr<client> control_;       // makes no calls and is not counted

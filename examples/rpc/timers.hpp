@@ -27,11 +27,11 @@ struct wheel_timers {
 
   explicit wheel_timers(asio::io_context& context) : wheel(asio_wheel::make_wheel(context)) {}
 
-  /// A token for operations that end with timed_out after `delay`.
+  /// A token for operations that end with timed_out by the policy.
   template <class Token>
-  auto timeout_after(clock::duration delay, Token&& token) const
+  auto timeout_after(asio_wheel::timeout_policy& policy, Token&& token) const
   {
-    return asio_wheel::timeout_after(wheel, delay, std::forward<Token>(token));
+    return asio_wheel::timeout_after(wheel, policy, std::forward<Token>(token));
   }
 
   asio_wheel::wheel_stats stats() const { return wheel.stats(); }
@@ -50,16 +50,17 @@ struct steady_timers {
 
   explicit steady_timers(asio::io_context& c) : context(c) {}
 
-  /// A token for operations that end with operation_aborted after `delay`, which begins now.
+  /// A token for operations that end with operation_aborted after the time of the policy, which
+  /// begins now. The policy counts nothing.
   template <class Token>
-  auto timeout_after(clock::duration delay, Token&& token) const
+  auto timeout_after(const asio_wheel::timeout_policy& policy, Token&& token) const
   {
     struct deadline {
       asio::steady_timer timer;
       asio::cancellation_signal signal;
     };
     // The handler owns the timer, so completing the operation cancels the wait.
-    const auto d = std::make_shared<deadline>(asio::steady_timer(context, delay));
+    const auto d = std::make_shared<deadline>(asio::steady_timer(context, policy.limit()));
     d->timer.async_wait([weak = std::weak_ptr(d)](error_code ec) {
       const auto alive = weak.lock();
       if (!ec && alive) alive->signal.emit(asio::cancellation_type::terminal);
