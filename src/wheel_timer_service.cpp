@@ -6,7 +6,13 @@
 #include "detail/engine/core.hpp"
 #include "detail/engine/reject.hpp"
 
+#include <chrono>
 #include <stdexcept>
+
+#if __has_include(ASIO_WHEEL_ASIO(config.hpp))
+#include ASIO_WHEEL_ASIO(config.hpp)
+#define ASIO_WHEEL_HAS_CONFIG
+#endif
 
 namespace asio_wheel {
 namespace {
@@ -16,6 +22,24 @@ namespace {
   throw std::logic_error(
     "wheel_timer_service: this context has no wheel, and use_service cannot tell its executor; "
     "call make_wheel(context) or use_wheel(context)");
+}
+
+/// What `asio::config`, which newer Asio has, says of the wheel of a context.
+wheel_options configured_options([[maybe_unused]] asio::execution_context& context)
+{
+  wheel_options options;
+#if defined(ASIO_WHEEL_HAS_CONFIG)
+  const asio::config config(context);
+  const auto get = [&](const char* key, auto value) { return config.get("wheel", key, value); };
+  using std::chrono::microseconds;
+  options.tick =
+    microseconds(get("tick_usec", std::chrono::duration_cast<microseconds>(options.tick).count()));
+  options.slots = get("slots", options.slots);
+  options.shards = get("shards", options.shards);
+  options.max_pending = get("max_pending", options.max_pending);
+  if (get("coarse_clock", false)) options.clock = clock_source::coarse;
+#endif
+  return options;
 }
 
 }  // namespace
@@ -31,6 +55,10 @@ wheel_timer_service::wheel_timer_service(asio::execution_context& context, const
 {
   intrusive_ptr_add_ref(core_);
 }
+
+wheel_timer_service::wheel_timer_service(asio::execution_context& context, const executor_type& ex)
+  : wheel_timer_service(context, ex, configured_options(context))
+{}
 
 wheel_timer_service::wheel_timer_service(asio::io_context& context)
   : wheel_timer_service(context, context.get_executor())

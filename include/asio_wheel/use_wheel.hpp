@@ -72,7 +72,14 @@ wheel_timer_service& make_wheel(Context& context, const wheel_options& options =
 /// any_completion_executor hides its context, so it must hold an executor or a strand of Asio's
 /// own.
 ///
+/// With an Asio that has `asio::config` (Boost 1.88 has it), the configuration of the context can
+/// change the defaults: section `wheel`, keys `tick_usec`, `slots`, `shards`, `max_pending` and
+/// `coarse_clock` (0 or 1). With `asio::io_context context{asio::config_from_env{}}` the
+/// environment sets them, as in `ASIO_WHEEL_TICK_USEC=5000`. make_wheel() ignores the
+/// configuration.
+///
 /// Exceptions: if a wheel is made, std::bad_alloc, and system_error as from make_wheel();
+///   std::invalid_argument and std::out_of_range for a bad value in the configuration;
 ///   std::logic_error if the executor hides its context.
 /// Thread safety: safe.
 template <class Executor>

@@ -53,9 +53,13 @@ public:
   /// context's own executor: all handlers without an executor would share a strand. Throws
   /// std::invalid_argument, naming the first bad option and its range.
   wheel_timer_service(asio::execution_context& context, const executor_type& ex,
-                      const wheel_options& options = {});
+                      const wheel_options& options);
 
-  /// For `use_service(io_context&)`: with the default options.
+  /// The same with the default options, or what the configuration of the context says: see
+  /// use_wheel().
+  wheel_timer_service(asio::execution_context& context, const executor_type& ex);
+
+  /// The same for `use_service(io_context&)`.
   explicit wheel_timer_service(asio::io_context& context);
 
   /// For `use_service(execution_context&)`, which can only find an existing wheel. Throws

@@ -14,6 +14,10 @@
 #include "support/run.hpp"
 #include "support/wheel.hpp"
 
+#if __has_include(<boost/asio/config.hpp>)
+#include <boost/asio/config.hpp>
+#endif
+
 namespace asio = boost::asio;
 using namespace asio_wheel;
 using namespace std::chrono_literals;
@@ -30,6 +34,38 @@ BOOST_AUTO_TEST_CASE(make_wheel_needs_no_options)
   BOOST_TEST((wheel.options().tick == 1ms));
   BOOST_TEST((&wheel.context() == &context));
 }
+
+#if __has_include(<boost/asio/config.hpp>)
+BOOST_AUTO_TEST_CASE(the_configuration_of_a_context_has_the_default_options_of_its_wheel)
+{
+  const asio::config_from_string given(
+    "wheel.tick_usec=5000\nwheel.slots=64\nwheel.shards=2\n"
+    "wheel.max_pending=7\nwheel.coarse_clock=1\n");
+  asio::io_context context(given), service(given), made(given);
+  for (const auto* wheel :
+       {&use_wheel(context), &asio::use_service<wheel_timer_service>(service)}) {
+    const wheel_options& o = wheel->options();
+    BOOST_TEST((o.tick == 5ms));
+    BOOST_TEST(o.slots == 64U);
+    BOOST_TEST(o.shards == 2U);
+    BOOST_TEST(o.max_pending == 7U);
+    BOOST_TEST((o.clock == clock_source::coarse));
+  }
+  BOOST_TEST((make_wheel(made).options().tick == 1ms));
+  asio::io_context plain(asio::config_from_string("wheel.slots=2"));
+  BOOST_TEST((use_wheel(plain).options().tick == 1ms));
+  BOOST_TEST(use_wheel(plain).options().slots == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(a_bad_configuration_is_refused_and_named)
+{
+  asio::io_context bad(asio::config_from_string("wheel.tick_usec=never"));
+  BOOST_CHECK_EXCEPTION(use_wheel(bad), std::invalid_argument, [](const auto& e) {
+    return std::string_view(e.what()).starts_with("wheel_options::tick is 0ns");
+  });
+  BOOST_TEST(!asio::has_service<wheel_timer_service>(bad));
+}
+#endif
 
 BOOST_AUTO_TEST_CASE(a_second_make_wheel_is_refused_and_changes_nothing)
 {
