@@ -41,7 +41,7 @@ void policy_state::count_met(duration taken, duration allowed) noexcept
 
 policy_terms policy_state::start(const wheel_core& c) noexcept
 {
-  return {this, c.clock.start_of_delay(), limit_.load(std::memory_order_relaxed)};
+  return {this, c.clock.start_of_delay(), limit_.load(std::memory_order_relaxed), 0};
 }
 
 void policy_use::begin(const policy_terms& terms, policy_report r) noexcept

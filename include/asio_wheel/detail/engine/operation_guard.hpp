@@ -44,6 +44,16 @@ struct guarded_by {
   std::uint8_t cause;
 };
 
+class policy_state;
+
+/// What a timeout_policy allows from `start` on: its limit at that time.
+struct policy_terms {
+  policy_state* policy = nullptr;  ///< null: no policy
+  time_point start{};
+  duration allowed{};
+  std::uint8_t cause = 0;  ///< of the deadlines that are the policy's: see guarded_by
+};
+
 /// Operations that share one lazy wait: either all have the one deadline of the guard, which
 /// anybody may put off, or each has its own.
 ///
@@ -72,6 +82,8 @@ public:
 
   [[nodiscard]] shard& at() const noexcept ASIO_WHEEL_RETURNS(shard_) { return shard_; }
   [[nodiscard]] wheel_core& core() const noexcept { return *core_; }
+
+  policy_terms terms;  ///< of operations that start; the owner guards this, not the lock
 
   /// Whether the wait is filed, and ends at `until` or before. Without the lock that is a hint.
   [[nodiscard]] bool is_filed_by(time_point until) const noexcept

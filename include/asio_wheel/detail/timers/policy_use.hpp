@@ -19,15 +19,6 @@
 
 namespace asio_wheel::detail {
 
-class policy_state;
-
-/// What a policy allows from `start` on: its limit at that time.
-struct policy_terms {
-  policy_state* policy = nullptr;  ///< null: no policy
-  time_point start{};
-  duration allowed{};
-};
-
 /// What a `timeout_policy` consists of.
 class ASIO_WHEEL_EXPORT policy_state {
 public:
@@ -70,7 +61,7 @@ public:
   explicit policy_use(const Filing& where) noexcept
   {
     if (where.terms.policy) [[unlikely]]
-      begin(where.terms, where.report);
+      begin(where.terms, where.report());
   }
 
   /// Returns true if there is a policy, and nothing has been counted yet.
@@ -107,7 +98,12 @@ struct policy_limit {
   /// Where the deadline is filed, and under which terms.
   struct filing_type : deadline_filing {
     policy_terms terms;
-    policy_report report;
+    bool is_cancel;
+
+    [[nodiscard]] policy_report report() const noexcept
+    {
+      return is_cancel ? policy_report::aborted : policy_report::error;
+    }
   };
 
   policy_state* policy;
@@ -117,34 +113,24 @@ struct policy_limit {
   [[nodiscard]] filing_type filing(wheel_core& c) const noexcept
   {
     const policy_terms terms = policy->start(c);
-    return {{c, terms.allowed},
-            terms,
-            report == deadline_report::aborted ? policy_report::aborted : policy_report::error};
+    return {{c, terms.allowed}, terms, report == deadline_report::aborted};
   }
 };
 
-/// The limit of a stream's operation. It may have a policy.
+/// The limit of a stream's operation. Its guard may have the terms of a policy.
 struct stream_limit : guarded_by {
   struct filing_type : guard_filing {
     const policy_terms& terms;
-    policy_report report;
+
+    [[nodiscard]] policy_report report() const noexcept
+    {
+      return by.cause == terms.cause ? policy_report::error : policy_report::other;
+    }
   };
 
-  stream_limit(guarded_by g, const policy_terms& t, policy_report r) noexcept
-    : guarded_by(std::move(g)),
-      terms(&t),
-      report(r)
-  {}
-  stream_limit(const stream_limit&) = default;
-  stream_limit(stream_limit&&) = default;
-  stream_limit& operator=(const stream_limit&) = default;
-  stream_limit& operator=(stream_limit&&) = default;
-  [[gnu::always_inline]] ~stream_limit() = default;
+  using guarded_by::guarded_by;
 
-  [[nodiscard]] filing_type filing() noexcept { return {{*this}, *terms, report}; }
-
-  const policy_terms* terms;
-  policy_report report;
+  [[nodiscard]] filing_type filing() noexcept { return {{*this}, guard->terms}; }
 };
 
 }  // namespace asio_wheel::detail

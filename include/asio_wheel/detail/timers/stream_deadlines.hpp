@@ -42,7 +42,7 @@ public:
   void set_expiry(time_point expiry) noexcept
   {
     expiry_ = expiry;
-    terms_.policy = nullptr;
+    if (guard_) guard_->terms.policy = nullptr;
   }
 
   // These require core().
@@ -50,9 +50,11 @@ public:
   /// Operations that start from now on have the policy.
   void set_expiry(policy_state& policy) noexcept
   {
-    terms_ = policy.start(guard_->core());
+    policy_terms& terms = guard_->terms;
+    terms = policy.start(guard_->core());
+    terms.cause = static_cast<std::uint8_t>(stream_timeout::expiry);
     // So operations without a deadline are counted, too.
-    expiry_ = std::min(from_now(terms_.allowed), guarded_by::latest);
+    expiry_ = std::min(from_now(terms.allowed), guarded_by::latest);
   }
 
   void set_limits(const stream_limits& limits) noexcept
@@ -82,9 +84,7 @@ public:
   /// What guards an operation with this end. Requires an end before time_point::max().
   [[nodiscard]] stream_limit limit(const end_of_operation& end) const noexcept
   {
-    return {{guard_, end.until, static_cast<std::uint8_t>(end.cause)},
-            terms_,
-            end.cause == stream_timeout::expiry ? policy_report::error : policy_report::other};
+    return {guard_, end.until, static_cast<std::uint8_t>(end.cause)};
   }
   [[nodiscard]] bool has_passed(time_point until) const noexcept
   {
@@ -134,14 +134,12 @@ private:
     std::swap(expiry_, other.expiry_);
     std::swap(end_, other.end_);
     std::swap(limits_, other.limits_);
-    std::swap(terms_, other.terms_);
   }
 
   guard_ptr guard_;  ///< null until there is a deadline
   time_point expiry_ = time_point::max();
   time_point end_ = time_point::max();  ///< of all operations, by limits_.total
   stream_limits limits_;
-  policy_terms terms_;  ///< of expiry_, if it is a policy's
 };
 
 }  // namespace asio_wheel::detail
