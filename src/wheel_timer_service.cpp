@@ -71,7 +71,7 @@ wheel_timer_service::wheel_timer_service(asio::execution_context& context)
 // Closes here, too: a service that loses the race to be registered is destroyed without shutdown().
 wheel_timer_service::~wheel_timer_service()
 {
-  detail::forget_wheels();
+  detail::clear_recent_wheels();
   core_->close();
   intrusive_ptr_release(core_);
 }

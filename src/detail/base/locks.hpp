@@ -48,7 +48,7 @@ public:
 
   void unlock() noexcept ASIO_WHEEL_RELEASE() { taken_.store(false, std::memory_order_release); }
 
-  /// For Clang's analysis, where it cannot know: the caller has the lock.
+  /// Tells Clang's analysis that the caller has the lock.
   void assert_held() const noexcept ASIO_WHEEL_ASSERTS(this)
   {
     assert(taken_.load(std::memory_order_relaxed));
@@ -95,7 +95,7 @@ private:
   std::atomic<bool> taken_{false};
 };
 
-/// A std::lock_guard that Clang's analysis knows of.
+/// A std::lock_guard for Clang's analysis.
 template <class Lock>
 class ASIO_WHEEL_SCOPED_LOCK locked {
 public:

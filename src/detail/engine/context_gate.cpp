@@ -1,4 +1,4 @@
-// L2 engine: the gate of a context, as a service of it.
+// L2 engine: the gate of a context, as a service.
 #include <asio_wheel/detail/engine/context_gate.hpp>
 
 #include "../base/locks.hpp"
@@ -25,7 +25,7 @@ public:
     one.splice(one.end(), works_, w.place);
   }
 
-  /// Destroys the work of a context that goes.
+  /// Closes the gate, and destroys the context's work.
   void close_context() noexcept
   {
     close();
@@ -47,7 +47,7 @@ public:
 
   explicit gate_service(asio::execution_context& c) : service(c), of_context(new context_gate) {}
 
-  // One that was made while its context shut down has not been told to.
+  // A service made while its context shuts down gets no shutdown().
   ~gate_service() override { of_context->close_context(); }
 
   void shutdown() noexcept override { of_context->close_context(); }

@@ -45,8 +45,8 @@ bool wheel_core::file(shard_lock& lock, wait_op& op, tick& when, bool announced)
     }
   }
   try {
-    // A shard that had nothing to do may be behind the others. A tick that a pass has overtaken is
-    // taken for that of the pass everywhere, so that the shards agree on the order.
+    // A shard that had nothing to do may be behind the others. Every shard replaces a tick that a
+    // pass has overtaken by the pass's tick, so that the shards agree on the order.
     if (when == at_once) [[unlikely]]
       file_overdue(op, lock.at());
     else
@@ -58,8 +58,8 @@ bool wheel_core::file(shard_lock& lock, wait_op& op, tick& when, bool announced)
   return true;
 }
 
-/// Files a wait for a time that has passed: under the present tick, so that it is due behind
-/// everything that was due before.
+/// Files a wait for a past time: under the present tick, so that it is due behind everything that
+/// was due before.
 void wheel_core::file_overdue(wait_op& op, shard& sh)
 {
   const tick present = clock.tick_floor(clock.now());
@@ -104,7 +104,7 @@ void wheel_core::cancel_wake_up(shard& sh, tick unneeded) noexcept
   driver_.cancel_wake_up(unneeded);
 }
 
-/// Erases waits that rest, some at a time.
+/// Erases the resting waits, some at a time.
 void wheel_core::erase_resting(shard& sh) noexcept
 {
   std::array<wait_op*, shard::step> erased;
@@ -164,7 +164,8 @@ std::size_t wheel_core::pending() const noexcept
     const locked lock(*sh);
     n += sh->pending();
   }
-  // Each shard was asked at another moment, so the sum may pass a limit that the waits never do.
+  // Each shard is asked at another moment, so the sum may pass the limit even if the waits never
+  // do.
   if (options.max_pending != 0) n = std::min<std::uint64_t>(n, options.max_pending);
   return static_cast<std::size_t>(n);
 }
@@ -183,7 +184,7 @@ wheel_stats wheel_core::stats() const noexcept
   return stats;
 }
 
-/// A deadline is left to its operation, which may need the core again.
+/// Leaves a deadline to its operation, and keeps the core for it.
 void wheel_core::destroy_later(wait_op& op, wait_list& all) noexcept
 {
   if (op.shared_ && !shard::is_finished(op))

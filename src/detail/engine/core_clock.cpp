@@ -16,7 +16,7 @@ bool wheel_core::stop_clock() noexcept
   return true;
 }
 
-/// Applies the deferred cancels and moves all wheels to the clock.
+/// Applies the deferred cancels, and moves all wheels to the clock.
 std::uint64_t wheel_core::catch_up() noexcept
 {
   for (shard* sh = shards.latest(); sh; sh = sh->older) {
@@ -30,7 +30,7 @@ std::uint64_t wheel_core::catch_up() noexcept
 bool wheel_core::step_clock(time_point limit) noexcept
 {
   {
-    // What is due comes first, and what its handlers start may be due next.
+    // Waits that are due come first: their handlers may start waits that are due next.
     const locked lock(due_mutex_);
     if (found_in_ != 0 || due_delivery_.is_requested() || firing_.is_requested() ||
         delivering_ != 0)
@@ -41,7 +41,7 @@ bool wheel_core::step_clock(time_point limit) noexcept
   {
     const locked lock(advance_mutex_);
     due = catch_up();
-    // More than once if a slot is to be cascaded.
+    // Repeats while slots only cascade.
     while (due == 0 && !retry) {
       const tick next = next_tick();
       if (next == at_once) return true;
@@ -74,16 +74,16 @@ void wheel_core::start_clock() noexcept
   std::uint64_t due = 0;
   {
     const locked lock(advance_mutex_);
-    due = catch_up();  // most of it, while others go on; and sweeps
-    // All in one step: what another thread starts meanwhile, it files by the wheels and the clock
-    // of before, or by those of after.
+    due = catch_up();  // most of the work, while others go on; and sweeps
+    // All in one step: another thread files a wait either by the old clock and wheels or by the
+    // new.
     const locked order(due_mutex_);
     const locked all(shards);
     const tick reached = clock.tick_floor(clock.now());
     const tick present = clock.tick_floor(clock.running_now());
     for (shard* sh = shards.latest(); sh; sh = sh->older) {
       sh->assert_held();  // by `all`
-      // What has come by the stopped clock is due, and stays so.
+      // Waits that have come by the stopped clock are due, and stay due.
       if (sh->advance(reached)) due |= std::uint64_t{1} << sh->number;
       sh->rewind(present);
     }

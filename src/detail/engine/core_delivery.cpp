@@ -10,8 +10,8 @@ namespace asio_wheel::detail {
 
 // Passes.
 
-/// Moves all wheels to `now`, with what the pressure has brought there. A shard with nothing to do
-/// by then is left alone. Returns a bit for each shard where something is due.
+/// Sweeps if the pressure needs it, and moves all wheels to `now`. Leaves a shard with nothing to
+/// do alone. Returns a bit for each shard where something is due.
 std::uint64_t wheel_core::advance_shards(tick now) noexcept
 {
   passed_.store(now, std::memory_order_relaxed);
@@ -27,7 +27,7 @@ std::uint64_t wheel_core::advance_shards(tick now) noexcept
   return due;
 }
 
-/// The first tick to which advance_shards() has anything to do; no_tick if no wait is filed.
+/// The first tick at which advance_shards() has anything to do; no_tick if no wait is filed.
 tick wheel_core::next_tick() noexcept
 {
   tick next = no_tick;
@@ -38,16 +38,15 @@ tick wheel_core::next_tick() noexcept
   }
   next = std::min(next, retry_at_.load());
   if (next != no_tick) return next;
-  // Without a wait there is nothing to bring near. But a thread that the context does not run may
-  // have cancelled one, and not have posted its delivery yet. Until it has, passes are what keeps
-  // the context from running out of work.
+  // No wait is filed. But a thread outside the context may have cancelled a wait, and not yet
+  // posted its delivery. Until then, passes keep the context from running out of work.
   if (firing_.is_requested()) return at_once;
   for (shard* sh = shards.latest(); sh; sh = sh->older)
     if (sh->ended_delivery.is_requested()) return at_once;
   return no_tick;
 }
 
-/// Moves all wheels to the present. The delivery of what is due follows the pass.
+/// Moves all wheels to the present. Waits that are due are delivered after the pass.
 void wheel_core::pass()
 {
   const locked lock(advance_mutex_);
@@ -62,7 +61,7 @@ void wheel_core::pass()
 
 // Delivering what is due.
 
-/// Something was found due in these shards: sees to it that it is delivered.
+/// Something was found due in these shards: requests its delivery.
 void wheel_core::request_due(std::uint64_t found) noexcept
 {
   found_in_ |= found;
@@ -118,8 +117,8 @@ void wheel_core::deliver_due(time_point now, bool behind_pass)
   }
 }
 
-/// Returns false behind a pass if a delivery is on its way. That finds what the pass has found, and
-/// two of them would call twice as many handlers between two turns of other work.
+/// Returns false behind a pass if a delivery is on its way. It will find what the pass has found,
+/// and two deliveries would call twice as many handlers between other work.
 bool wheel_core::begin_delivery(bool behind_pass) noexcept
 {
   const locked lock(due_mutex_);
@@ -128,13 +127,14 @@ bool wheel_core::begin_delivery(bool behind_pass) noexcept
   return true;
 }
 
-/// Takes the next wait, or files again as many lazy ones as come before that, up to a limit.
+/// Takes the next wait. Files lazy waits before it again if their deadline has moved, up to a
+/// limit.
 void wheel_core::take_due(next_wait& next, time_point now) noexcept
 {
   next.op = nullptr;
   next.post = next.fire = next.more = false;
   const locked lock(due_mutex_);
-  if (firing_.is_requested()) return;  // which goes on with the rest
+  if (firing_.is_requested()) return;  // fire_deadlines() goes on with the rest
   note_found();
   int steps = 0;
   do {
@@ -162,7 +162,7 @@ void wheel_core::take_due(next_wait& next, time_point now) noexcept
     largest_burst_ = std::max(largest_burst_, std::exchange(burst_, 0));
 }
 
-/// Tells `due_` of what passes have found.
+/// Adds to `due_` what passes have found.
 void wheel_core::note_found() noexcept
 {
   if (found_in_.load(std::memory_order_relaxed) == 0) return;
@@ -224,8 +224,8 @@ void wheel_core::call_ended(shard& sh)
   }
 }
 
-/// Returns how many handlers a delivery of what has ended calls: less if several shards have a
-/// burst of them.
+/// Returns how many handlers a delivery of ended waits may call: less if several shards have such
+/// deliveries.
 int wheel_core::begin_ended(shard& sh) noexcept
 {
   tick unneeded = no_tick;
@@ -247,9 +247,10 @@ void wheel_core::take_ended(next_wait& next, shard& sh) noexcept
   const locked lock(sh);
   next.op = nullptr;
   next.post = next.fire = next.more = false;
-  if (firing_.is_requested()) return;  // which goes on with the rest
+  if (firing_.is_requested()) return;  // fire_deadlines() goes on with the rest
   next.op = sh.pop_ended(next.request);
-  // Whoever lists a deadline requests that it fires. But what was drained is listed here.
+  // Elsewhere a function that lists a deadline requests the firing. But drained deadlines are
+  // listed here.
   if (!next.op && sh.has_deadlines() && firing_.request()) {
     next.fire = true;
     return;

@@ -1,4 +1,4 @@
-// L2 engine: the seam from behind.
+// L2 engine: answers engine.hpp.
 #include <asio_wheel/detail/engine/engine.hpp>
 
 #include <asio_wheel/wheel_errc.hpp>
@@ -99,10 +99,9 @@ error_code too_many_pending() noexcept
   return wheel_errc::too_many_pending;
 }
 
-posting_section::posting_section(wheel_core& c) noexcept : core_(c.enter_posting() ? &c : nullptr)
-{}
+posting_guard::posting_guard(wheel_core& c) noexcept : core_(c.enter_posting() ? &c : nullptr) {}
 
-posting_section::~posting_section()
+posting_guard::~posting_guard()
 {
   if (core_) core_->leave_posting();
 }

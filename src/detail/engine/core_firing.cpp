@@ -16,7 +16,7 @@ void wheel_core::post_firing() noexcept
   retry_later();
 }
 
-/// Lets deadlines fire that have come or have ended. Calls no handlers.
+/// Fires the deadlines that have come or have ended. Calls no handlers.
 void wheel_core::fire_deadlines()
 {
   const thread_inside here(delivering_);
@@ -40,7 +40,7 @@ void wheel_core::fire_deadlines()
   }
 }
 
-/// Takes the next wait that is due, if it is a deadline.
+/// Takes the next due wait, if it is a deadline.
 wait_op* wheel_core::take_due_deadline(next_wait& next, time_point now) noexcept
 {
   const locked lock(due_mutex_);
@@ -54,7 +54,7 @@ wait_op* wheel_core::take_due_deadline(next_wait& next, time_point now) noexcept
     next.at->note_if_idle();
   }
   next.taken_up = now;
-  keep_for(*op);  // it may be on its way through another context when this one goes
+  keep_for(*op);  // it may be on its way through another context when this context goes
   ++burst_;
   if (due_.empty()) largest_burst_ = std::max(largest_burst_, std::exchange(burst_, 0));
   return op;
@@ -74,7 +74,7 @@ wait_op* wheel_core::take_ended_deadline(next_wait& next) noexcept
   return nullptr;
 }
 
-/// Sees to it that whatever waits for a delivery gets one.
+/// Requests deliveries for whatever waits for one.
 void wheel_core::resume() noexcept
 {
   bool due = false;

@@ -1,4 +1,4 @@
-// L2 engine: what is to be done behind a lock on a shard.
+// L2 engine: what to do after a lock on a shard is released.
 #include "core.hpp"
 
 namespace asio_wheel::detail {
@@ -18,7 +18,7 @@ shard_lock::~shard_lock()
     at_.unlock();
 }
 
-/// Releases the lock, and does what is left.
+/// Releases the lock, and does the rest.
 void shard_lock::finish(shard& sh, wait_op* destroyed) noexcept
 {
   wheel_core& c = sh.core;
@@ -30,7 +30,7 @@ void shard_lock::finish(shard& sh, wait_op* destroyed) noexcept
   if (fire) c.post_firing();
   if (post) c.post_ended(sh);
   if (unneeded != no_tick) c.cancel_wake_up(sh, unneeded);
-  // The core may go with it.
+  // The core may go with the wait.
   if (destroyed) destroyed->ask(sh, wait_request::destroy());
 }
 
@@ -38,7 +38,7 @@ std::size_t shard_lock::count(std::size_t cancelled) noexcept
 {
   if (cancelled == 0) return 0;
   at().core.count_ended(cancelled);
-  // A delivery that is on its way will find them.
+  // A delivery on its way will find them.
   unfinished_ |= !at().ended_delivery.is_requested() || at().has_unneeded();
   return cancelled;
 }

@@ -30,12 +30,11 @@ std::string demangled(const std::type_info& type)
 }
 
 // A survey takes the lock of a shard for one piece of its waits after the other. A piece takes a
-// few microseconds. Then the survey keeps away for as long as it had the lock, so that a thread
-// which waits for it finds it free at every second look.
+// few microseconds. Then the survey keeps away for as long as it had the lock, so that half of the
+// time a waiting thread finds the lock free.
 //
 // While nothing moves, every wait is counted once. A wait that moves during the survey may be
-// missed or counted twice: a cascade files it where the walk has yet to come, a watchdog's where it
-// has been.
+// missed or counted twice: a cascade files it ahead of the walk, a watchdog's move behind it.
 //
 // Waits on the way to their handlers' own executors are in nobody's list, and are not found.
 
@@ -46,7 +45,7 @@ struct sighting {
   time_point expiry;
 };
 
-/// Asks a wait for what is to be known of it.
+/// Asks a wait for its handler's type and expiry.
 sighting ask(shard& sh, wait_op& op) ASIO_WHEEL_REQUIRES(sh)
 {
   op.ask(sh, wait_request::describe());
@@ -89,9 +88,9 @@ private:
   std::unordered_map<const std::type_info*, pending_handlers::row> rows_;
 };
 
-/// The next piece of a shard, which goes to `seen`. Returns how much.
-[[gnu::cold]] std::size_t look(shard& sh, wheel_walk& way,
-                               std::array<sighting, at_a_time>& seen) noexcept
+/// Puts the next piece of a shard into `seen`. Returns how many waits.
+[[gnu::cold]] std::size_t survey_piece(shard& sh, wheel_walk& way,
+                                       std::array<sighting, at_a_time>& seen) noexcept
 {
   std::array<wheel_entry*, at_a_time> found;
   const locked lock(sh);
@@ -104,9 +103,9 @@ private:
   return pending;
 }
 
-/// Goes through the first slot of a level, and notes what is earlier than `earliest`. Whether the
-/// wheel stayed as it was meanwhile: if not, waits may have gone to where the caller has looked.
-[[gnu::cold]] bool look_through(shard& sh, unsigned level, tick& earliest) noexcept
+/// Walks through the first slot of a level, and moves `earliest` to earlier ticks. Returns true if
+/// the wheel has not moved meanwhile: if it has, waits may have moved to slots behind the walk.
+[[gnu::cold]] bool survey_slot(shard& sh, unsigned level, tick& earliest) noexcept
   ASIO_WHEEL_REQUIRES(sh)
 {
   timing_wheel& wheel = sh.wheel();
@@ -125,7 +124,7 @@ private:
   return true;
 }
 
-/// The earliest tick of what is in the wheel of a shard. `never` if nothing is, or it never
+/// The earliest tick in the wheel of a shard; `never` if the wheel is empty, or nothing in it ever
 /// expires.
 [[gnu::cold]] tick earliest_tick(shard& sh) noexcept
 {
@@ -133,14 +132,14 @@ private:
   sh.apply_deferred_cancels();
   timing_wheel& wheel = sh.wheel();
   tick earliest = never;
-  // If the wheel keeps moving on, a tick that one of the waits has will do.
+  // If the wheel keeps moving, the tick of any wait will do.
   bool moved = true;
   for (int attempts = 0; moved && attempts < 10; ++attempts) {
     if (sh.has_due()) return sh.first_due().due;
     moved = false;
     earliest = wheel.first_tick(0);
     for (unsigned level = 1; level <= wheel.levels() && !moved; ++level) {
-      if (wheel.first_tick(level) < earliest) moved = !look_through(sh, level, earliest);
+      if (wheel.first_tick(level) < earliest) moved = !survey_slot(sh, level, earliest);
     }
   }
   return earliest;
@@ -159,7 +158,7 @@ private:
     tell_driver(*sh);
     for (wheel_walk way = sh->begin_walk(); !way.has_ended();) {
       const auto begin = clock_type::now();
-      const std::size_t n = look(*sh, way, seen);
+      const std::size_t n = survey_piece(*sh, way, seen);
       const auto end = clock_type::now();
       for (std::size_t i = 0; i < n; ++i) found.add(seen[i]);
       while (clock_type::now() - end < end - begin) std::this_thread::yield();
@@ -177,7 +176,7 @@ private:
     tell_driver(*sh);
     first = std::min(first, earliest_tick(*sh));
   }
-  // The last deadlines of all round up to a time that never comes.
+  // The latest deadlines round up to a time that never comes.
   const time_point at = clock.time_of(first);
   if (at == time_point::max()) return std::nullopt;
   return at;

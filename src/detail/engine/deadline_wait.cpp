@@ -34,7 +34,7 @@ bool deadline_wait::is_over() const noexcept
   return has_ended() || !shard::is_reachable(*this);
 }
 
-/// Gives up the hold on an operation that has ended. Whether the state is now the caller's.
+/// Gives up the hold on an operation that has ended. Returns true if the state is now the caller's.
 /// Requires the lock.
 bool deadline_wait::end_first() noexcept
 {
@@ -50,7 +50,7 @@ bool deadline_wait::start_guarded() noexcept
   if (holders_ != 1 || has_ended() || !guard_->is_filed_by(until_)) [[unlikely]]
     return start_first(sh);
   holders_ = 0;
-  guard_->at().assert_held();  // which is `sh`
+  guard_->at().assert_held();  // `sh`
   guard_->insert(*this);
   sh.unlock();
   return true;
@@ -64,7 +64,7 @@ bool deadline_wait::end_guarded() noexcept
     sh.unlock();
     return false;
   }
-  guard_->at().assert_held();  // which is `sh`
+  guard_->at().assert_held();  // `sh`
   guard_->erase(*this);
   sh.count_begun();
   shard::unlink(*this);
@@ -72,7 +72,7 @@ bool deadline_wait::end_guarded() noexcept
   return true;
 }
 
-/// start_guarded(), with the lock taken.
+/// start_guarded() where filing may be needed. Takes over the lock.
 bool deadline_wait::start_first(shard& sh) noexcept
 {
   tick filed = no_tick;
@@ -81,7 +81,7 @@ bool deadline_wait::start_first(shard& sh) noexcept
     shard_lock lock(sh, std::adopt_lock);
     if (has_ended()) return !end_first();
     --holders_;
-    guard_->at().assert_held();  // which is `sh`
+    guard_->at().assert_held();  // `sh`
     filed = guard_->add(lock, *this);
     if (filed != no_tick) to_wake = &core();
   }
@@ -103,7 +103,7 @@ bool deadline_wait::start(tick when) noexcept
       try {
         filed = c.file(lock, *this, when);
       } catch (...) {
-        // The operation is under way, and without a deadline it might never end.
+        // The operation is under way, and might never end without a deadline.
         lock.unfinished().reject(*this);
       }
     }
@@ -126,8 +126,8 @@ deadline_wait::departure deadline_wait::leave(operation_end how) noexcept
   }
   shard* to_tell_of = nullptr;
   if (sh.has_unneeded()) {
-    // Outside of the wheel's context, that may go as soon as the lock is released. A context that
-    // is gone can not be asked.
+    // Outside the wheel's context, the core may go as soon as the lock is released. A context that
+    // is gone cannot be asked.
     if (sh.is_closed() || !sh.core.native.running_in_this_thread()) {
       tell_from_outside(sh);
       return {is_last};
@@ -138,7 +138,8 @@ deadline_wait::departure deadline_wait::leave(operation_end how) noexcept
   return {is_last, to_tell_of};
 }
 
-/// leave() of one that is not in the wheel, or has a holder. Whether the state is the caller's.
+/// leave() of a deadline that is not filed, or has a holder. Returns true if the state is the
+/// caller's.
 bool deadline_wait::leave_unfiled(shard& sh, operation_end how) noexcept
 {
   if (sh.drop_deadline(*this)) sh.core.count_ended(1);
@@ -153,7 +154,7 @@ bool deadline_wait::leave_unfiled(shard& sh, operation_end how) noexcept
   return false;
 }
 
-/// Tells the driver in a thread that the context does not run.
+/// Tells the driver from a thread outside the context.
 void deadline_wait::tell_from_outside(shard& sh) noexcept
 {
   const intrusive_ptr<wheel_core> kept(&sh.core);
@@ -188,7 +189,7 @@ bool deadline_wait::release() noexcept
   return last;
 }
 
-deadline_wait::firing deadline_wait::look() noexcept
+deadline_wait::firing deadline_wait::check() noexcept
 {
   const locked lock(*shard_);
   return is_over() ? firing::off : firing::later;

@@ -1,4 +1,4 @@
-// L2 engine: setting the timer, and what is done when it fires.
+// L2 engine: sets the timer, and acts when it fires.
 #include <asio_wheel/asio.hpp>
 
 #include "driver.hpp"
@@ -25,7 +25,7 @@ void driver::close() noexcept
   gate_.close();
   wake_ = at_once;
   timer_.reset();
-  inner_.run.drop();  // it has the strand, which must not outlive the context
+  inner_.run.drop();  // its function has the strand, which must not outlive the context
   strand_.reset();
   work_ = {};
   retry_work_ = {};
@@ -59,18 +59,18 @@ void driver::wake_earlier(tick when) noexcept
 {
   const std::shared_lock inside(gate_, std::try_to_lock);
   if (!inside) return;
-  // Outside of the context, to cancel the timer's wait and start another could leave it without
-  // work.
+  // Only in the context's own threads: elsewhere, a moment between two waits of the timer could
+  // leave the context without work.
   try {
     if (when != at_once && inner_.native.running_in_this_thread() && set_timer()) return;
   } catch (...) {
-    // The strand will have more luck.
+    // The strand will try again.
   }
   request(when == at_once);
 }
 
-/// Makes sure that the strand sets the timer after this, and makes a pass before that if it has
-/// been asked to. Requires that the gate is open.
+/// Makes sure that the strand sets the timer after this call, and makes a pass first if requested.
+/// Requires that the gate is open.
 void driver::request(bool pass, tick rung) noexcept
 {
   bool again = false;
@@ -83,10 +83,10 @@ void driver::request(bool pass, tick rung) noexcept
       turn_refused_ = false;
       again = true;
     }
-    wake_ = at_once;  // the turn will see what is there by then: nobody else need ask for one
-    // A pass leaves what the timer is set for, most often.
+    wake_ = at_once;  // the turn will see what is there by then: nobody else need request one
+    // A pass mostly keeps what the timer is set for.
     if (!pass && armed_ != disarmed && inner_.native.counts_timers) {
-      // Its function is work of the context, and a turn. That takes no memory.
+      // The timer's function becomes the turn. It is work of the context, and needs no memory.
       armed_ = disarmed;
       timer_->cancel();
       return;
@@ -98,7 +98,7 @@ void driver::request(bool pass, tick rung) noexcept
     else if (!inner_.post_run())
       retry_turn();
   } catch (...) {
-    requested_ = false;  // there was no memory, not even what is set aside: whoever is next may ask
+    requested_ = false;  // no memory: the next caller may request again
   }
 }
 
@@ -113,11 +113,11 @@ void driver::retry_turn() noexcept
   try {
     start_timer(clock_.tick_floor(clock_.running_now()) + 1);
   } catch (...) {
-    requested_ = false;  // whoever is next asks for both
+    requested_ = false;  // the next caller requests both
   }
 }
 
-/// In Asio's own thread, for a context that does not complete its timers: asks for a turn.
+/// In Asio's own thread, for a context that does not complete its timers: requests a turn.
 void driver::ring(const error_code& ec, tick when) noexcept
 {
   if (ec) return;  // replaced by another wait
@@ -139,8 +139,7 @@ void driver::ring(const error_code& ec, tick when) noexcept
   }
 }
 
-/// On the strand: carries out a request, or what there is to do when the timer's wait for tick
-/// `when` is over.
+/// On the strand: serves a request, or the end of the timer's wait for tick `when`.
 void driver::on_turn(const error_code& ec, tick when)
 {
   // Cancelled without a request, the wait was replaced.
@@ -151,7 +150,7 @@ void driver::on_turn(const error_code& ec, tick when)
     const locked lock(timer_mutex_);
     requested_ = false;
     pass = fired || std::exchange(pass_requested_, false);
-    wake_ = disarmed;  // before the first look at a shard
+    wake_ = disarmed;  // before it reads the first shard
     // The timer may have been set for something else by now.
     if (fired && armed_ == when) armed_ = disarmed;
   }
@@ -163,14 +162,14 @@ void driver::on_turn(const error_code& ec, tick when)
     }
     if (!inner_.native.counts_timers) hold_work(is_awaited());
   } catch (...) {
-    // The exception leaves by run(). Called again, that is to find work to do.
+    // The exception leaves by run(). The next run() must find work.
     rearm();
     throw;
   }
 }
 
-/// Sets the timer for what there is to do next, unless that is left to a request. If that is past,
-/// the timer fires at once. False if a pass is needed first.
+/// Sets the timer for the next pass, unless a request will do so. If its time is past, the timer
+/// fires at once. Returns false if a pass is needed first.
 bool driver::set_timer()
 {
   const locked lock(timer_mutex_);
@@ -193,15 +192,15 @@ bool driver::set_timer()
   return true;
 }
 
-/// Whether a turn will come, by the timer or by a request.
+/// Returns true if a turn will come, by the timer or by a request.
 bool driver::is_awaited() noexcept
 {
   const locked lock(timer_mutex_);
   return armed_ != disarmed || requested_;
 }
 
-/// Keeps the context running while the timer waits. Such a context cannot say what it runs, so that
-/// none but the strand sets its timer.
+/// Keeps the context running while the timer waits. Such a context cannot say which threads it
+/// runs, so only the strand sets the timer.
 void driver::hold_work(bool waits) noexcept
 {
   work_ = waits ? inner_.native.work() : asio::any_io_executor();
@@ -214,7 +213,7 @@ void driver::arm(tick when)
 
 void driver::start_timer(tick when)
 {
-  armed_ = disarmed;  // should one of the following throw
+  armed_ = disarmed;  // in case the rest throws
   timer_->expires_at(clock_.time_of(when));
   const task_allocator memory(&timer_memory_);
   if (inner_.native.counts_timers) {
@@ -222,7 +221,7 @@ void driver::start_timer(tick when)
       asio::bind_allocator(memory, [this, when](const error_code& ec) { on_turn(ec, when); }));
   } else {
     timer_->async_wait(asio::bind_executor(
-      asio::system_executor(),  // runs it where it is
+      asio::system_executor(),  // runs it in place
       asio::bind_allocator(memory, [this, when](const error_code& ec) { ring(ec, when); })));
   }
   armed_ = when;

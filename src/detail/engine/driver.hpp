@@ -17,46 +17,45 @@ namespace asio_wheel::detail {
 
 /// Makes a pass when something is due, and sleeps until then.
 ///
-/// A **pass** runs on the strand. The timer is set for the tick of the next one
-/// (driver_client.hpp), and has a pending wait of its own exactly while there is one, if only at
-/// the end of time: that is what keeps `run()` going.
+/// A **pass** runs on the strand. The timer is set for the tick of the next pass
+/// (driver_client.hpp). It has a pending wait exactly while there is a next pass, if only at the
+/// end of time. This keeps `run()` going.
 ///
-/// Whoever needs an earlier pass sets the timer anew, if the context runs the thread. Otherwise the
-/// strand is asked to, once for all that ask before it does. So it is when the reason for the next
-/// pass goes away. Such a request cancels the timer's wait, which carries it out as it completes,
-/// or is posted to the strand if there is no wait. One for a pass `at_once` is always posted: to
-/// set the timer for a time that has passed, and then back, would take system calls.
+/// A thread of the context that needs an earlier pass sets the timer anew. Any other thread makes a
+/// **request** to the strand, one for all requests until the strand serves it. So does a thread
+/// when the reason for the next pass goes away. A request cancels the timer's wait, and the wait's
+/// completion serves it. Without a wait, the request is posted to the strand. A request for a pass
+/// `at_once` is always posted: setting the timer to a past time and back would take system calls.
 ///
-/// In a context that does not complete its timers itself, Asio does so in a thread of its own.
-/// There the timer only asks for a turn. If the executor refuses that, the timer is set to ask
-/// again.
+/// If a context does not complete its timers itself, Asio does so in its own thread. There the
+/// timer only requests a turn. If the executor refuses the turn, the timer is set to try again.
 ///
 /// While the clock is stopped, the timer waits for the end of time, unless something is due at
-/// once: whoever moves the clock takes care of the rest.
+/// once. The code that moves the clock does the rest.
 ///
-/// Thread-safe. Once it is closed it touches neither strand nor timer, nor does anything else.
+/// Thread-safe. A closed driver does nothing, and touches neither strand nor timer.
 class driver {
 public:
   driver(const native_executor& native, asio::execution_context& context, const wheel_clock& clock,
          driver_client& client);
 
-  /// Makes sure of a pass at or before `when`, for a wait that is filed.
+  /// Makes sure of a pass at or before `when`, for a filed wait.
   void wake_at(tick when) noexcept;
 
-  /// Makes sure that the timer is set, by the strand, for what there is to do after this call.
+  /// Makes sure that the strand sets the timer anew after this call.
   void rearm() noexcept;
 
-  /// In a child of fork(): makes sure of that, also if a thread that the child does not have was
-  /// about to see to it.
+  /// rearm() in a child of fork(), even if a request was left to a thread that the child does not
+  /// have.
   void go_on_in_child() noexcept;
 
-  /// Says that nothing is left to do at `unneeded`; at tick 0, that nothing is left at all.
+  /// Nothing is left to do at `unneeded`; tick 0 means that nothing is left at all.
   void cancel_wake_up(tick unneeded) noexcept;
 
-  /// The executor has refused the strand's turn: asks again at the next tick.
+  /// The executor has refused the strand's turn: tries again at the next tick.
   void retry_turn() noexcept;
 
-  /// The context is going away. Nobody is behind the gate by then who could have the lock.
+  /// The context is going away. Nobody is behind the gate by then, so nobody can have the lock.
   void close() noexcept ASIO_WHEEL_NO_LOCK_ANALYSIS;
 
   /// How often the timer fired.
@@ -81,35 +80,37 @@ private:
   void arm(tick when) ASIO_WHEEL_REQUIRES(timer_mutex_);
   void start_timer(tick when) ASIO_WHEEL_REQUIRES(timer_mutex_);
 
-  // First, so that they outlive what is in them, and the rest stands together.
+  // These are first, so that they outlive what is in them, and so that the rest stands together.
   task_memory strand_memory_;
   task_memory timer_memory_;
 
   const wheel_clock& clock_;
   driver_client& client_;
   inner_resources inner_;
-  gate gate_;  ///< to the context, and so to strand and timer
+  gate gate_;  ///< guards strand and timer, which go with the context
   std::unique_ptr<strand> strand_;
 
   spin_lock timer_mutex_;
   std::unique_ptr<timer> timer_ ASIO_WHEEL_GUARDED_BY(timer_mutex_);
-  tick armed_ ASIO_WHEEL_GUARDED_BY(timer_mutex_) = disarmed;        ///< what the timer waits for
-  bool pass_requested_ ASIO_WHEEL_GUARDED_BY(timer_mutex_) = false;  ///< not only to set it
+  tick armed_ ASIO_WHEEL_GUARDED_BY(timer_mutex_) = disarmed;  ///< what the timer waits for
+  bool pass_requested_ ASIO_WHEEL_GUARDED_BY(timer_mutex_) =
+    false;  ///< also a pass, not only the timer
   bool turn_refused_ ASIO_WHEEL_GUARDED_BY(timer_mutex_) = false;
-  /// Keeps the context running while it is.
+  /// Keeps the context running until the retry.
   asio::any_io_executor retry_work_ ASIO_WHEEL_GUARDED_BY(timer_mutex_);
 
-  /// What the driver wakes up for, for those who start and end waits. While it looks for that, it
-  /// is `disarmed`: a wait that it does not see any more asks for a wake-up of its own. From a
-  /// request until it looks, it is `at_once`: nobody need ask again. Written with the timer's lock.
+  /// The tick of the next wake-up, for threads that start and end waits. It is `disarmed` while the
+  /// driver reads the shards: a wait that the driver misses requests a wake-up itself. It is
+  /// `at_once` from a request until then: nobody need request again. Written under the timer's
+  /// lock.
   std::atomic<tick> wake_{disarmed};
 
-  /// Whether a request has been made that has yet to be carried out. Written with the timer's lock.
-  /// Read without it by a wait that completes cancelled.
+  /// True while a request is not served. Written under the timer's lock. The timer's cancelled wait
+  /// reads it without the lock.
   std::atomic<bool> requested_{false};
   std::atomic<std::uint64_t> wakeups_{0};
 
-  asio::any_io_executor work_;  ///< while the timer waits, if the context does not count that
+  asio::any_io_executor work_;  ///< while the timer waits, if the context does not count its timers
 };
 
 }  // namespace asio_wheel::detail

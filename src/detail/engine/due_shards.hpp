@@ -10,41 +10,39 @@
 
 namespace asio_wheel::detail {
 
-/// The shards in which waits are due, first the one whose first wait comes before those of all
-/// others.
+/// The shards in which waits are due, ordered by each shard's first wait.
 ///
-/// By tick, that is. As long as all waits of a thread are in one shard, nobody can tell in which
-/// order those of a tick are taken from different shards, so they are taken shard by shard. Once
-/// there is a stray (shard_table::has_strays), they are taken in the order of their starts.
+/// The order is by tick. As long as all waits of a thread are in one shard, nobody can tell the
+/// order of waits of one tick in different shards, so they are taken shard by shard. Once there is
+/// a stray (shard_table::has_strays), they are taken in the order of their starts.
 ///
-/// Waits that are due stay in their shards until they begin, where whoever cancels them finds them,
-/// and every thread of the context takes the next one. Here is only where that is: a heap of what
-/// is known of each shard's first wait. That wait may be gone by now, so the shard may come later
-/// than it seems, never earlier. It finds its place when it is in front.
+/// Due waits stay in their shards until they begin, where a cancel finds them. Every thread of the
+/// context takes the next wait. This class only says where it is: it is a heap of what is known of
+/// each shard's first wait. The first wait may be gone by now, so a shard may come later than it
+/// seems, never earlier. A shard gets its right place when it is in front.
 ///
-/// Its owner's lock is taken before those of the shards.
+/// Its owner's lock is taken before the shards' locks.
 class due_shards {
 public:
   explicit due_shards(const shard_table& shards) noexcept : shards_(shards) {}
 
   [[nodiscard]] bool empty() const noexcept;
 
-  /// Something is due in that shard.
+  /// Something is due in `sh`.
   void add(shard& sh) noexcept;
 
-  /// Locks the shard whose first wait comes next, and says which. False if nothing is due.
+  /// Locks the shard with the next wait, and says which. Returns false if nothing is due.
   [[nodiscard]] bool lock_first(shard*& first) noexcept ASIO_WHEEL_TRY_ACQUIRE(true, first);
 
   /// Nothing is due any more in the shard that lock_first() has returned.
   void drop_first() noexcept;
 
-  /// The shards were rewound, so their first waits may come earlier than is known: each is to find
-  /// its place anew.
+  /// The shards were rewound, so their first waits may come earlier than known: sorts them anew.
   void rewound() noexcept;
 
 private:
   struct source {
-    due_key first;  ///< not after that of the shard's first wait
+    due_key first;  ///< not after the shard's first wait
     shard* at;
   };
   [[nodiscard]] static bool comes_later(const source& a, const source& b) noexcept

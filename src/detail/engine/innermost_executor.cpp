@@ -1,4 +1,4 @@
-// L2 engine: the executors that a wheel may have to look into.
+// L2 engine: finds the executor inside strands.
 #include <asio_wheel/detail/engine/innermost_executor.hpp>
 
 #include <stdexcept>

@@ -1,4 +1,4 @@
-// L2 engine: starting waits with a moving deadline, and filing them earlier.
+// L2 engine: starts waits with a moving deadline, and files them earlier.
 #include <asio_wheel/detail/engine/lazy_state.hpp>
 
 #include "lazy_state.hpp"
@@ -70,7 +70,7 @@ void guarding_state::refile_and_wake() noexcept
 
 tick guarding_state::refile_earlier() noexcept
 {
-  // This object may be gone when the waits have been brought forward, and so may they.
+  // This object may be gone after the waits were filed earlier, and so may the waits.
   const intrusive_ptr<operation_guard> g(guard_.load(std::memory_order_acquire));
   const tick when = lazy_state::refile_earlier();
   return g ? std::min(when, g->refile_earlier()) : when;

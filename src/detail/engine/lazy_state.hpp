@@ -1,4 +1,4 @@
-// L2 engine: moving waits whose deadline moves, with what that consists of.
+// L2 engine: moves lazy waits together with the parts of their deadline.
 #pragma once
 
 #include <asio_wheel/detail/engine/lazy_state.hpp>

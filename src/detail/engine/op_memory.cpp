@@ -12,22 +12,23 @@ namespace {
 
 static_assert(op_line == block_unit && most_recycled_lines == most_block_units);
 
-/// A thread's free blocks of one size, from which it mostly allocates.
+/// A thread's free blocks of one size. Most allocations take from it.
 struct magazine {
   free_block* first;
-  std::size_t room;  ///< for so many more; none before the first use and after the last
+  std::size_t room;  ///< for more blocks; 0 before the first use and after the last
 
-  static constexpr std::size_t batch = 64;  ///< blocks that move between it and the heap at once
+  static constexpr std::size_t batch = 64;  ///< blocks that move to or from the heap at once
   static constexpr std::size_t capacity = 2 * batch;
 };
 constinit thread_local std::array<magazine, most_recycled_lines> magazines{};
 
-/// Whether the thread has emptied its magazines for good. Objects that are destroyed later, such as
-/// a thread_local context, do without. Not a member of thread_heap, because it outlives that.
+/// True once the thread has emptied its magazines for good. Objects that are destroyed later, such
+/// as a thread_local context, do without. Not a member of thread_heap, because it outlives the
+/// heap.
 constinit thread_local bool has_ended = false;
 
 /// Where the magazines get their blocks from. Blocks that are out when their thread ends find their
-/// own way shard.
+/// way back themselves.
 struct thread_heap {
   slab_heap slabs;
 
@@ -57,7 +58,7 @@ constinit thread_local thread_heap this_thread_heap;
 [[gnu::noinline, gnu::cold]] void deallocate_to_full(void* p, std::size_t lines) noexcept
 {
   if (has_ended) return slab_heap::return_block(p);
-  slab_heap& slabs = this_thread_heap.slabs;  // whose destructor will run from here on
+  slab_heap& slabs = this_thread_heap.slabs;  // from here on its destructor will run
   magazine& m = magazines[lines - 1];
   if (m.first)
     m = {slabs.give_back_to_owners(m.first, magazine::batch), magazine::batch};
@@ -66,8 +67,8 @@ constinit thread_local thread_heap this_thread_heap;
   m = {::new (p) free_block{m.first}, m.room - 1};
 }
 
-// Lets AddressSanitizer see each wait come and go. And GCC's MinGW frees a thread's thread_local
-// memory before it calls the destructors of what is in it.
+// Without recycling AddressSanitizer sees each wait come and go. GCC's MinGW frees a thread's
+// thread_local memory before it calls the destructors of its objects.
 #if defined(__SANITIZE_ADDRESS__) || (defined(__MINGW32__) && !defined(__clang__))
 constexpr bool recycle = false;
 #elif defined(__has_feature)

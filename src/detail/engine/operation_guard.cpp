@@ -1,4 +1,4 @@
-// L2 engine: filing and ending the wait that stands for guarded operations.
+// L2 engine: files and ends the wait that stands for guarded operations.
 #include <asio_wheel/detail/engine/operation_guard.hpp>
 
 #include <asio_wheel/detail/engine/wait_handler.hpp>
@@ -22,8 +22,8 @@ operation_guard::operation_guard(wheel_core& c, moving_deadline* source)
 
 time_point operation_guard::deadline() const noexcept
 {
-  shard_.assert_held();  // as whoever asks for a deadline that moves
-  // One that rests stays filed. Any other without an operation is to end, and not to be filed
+  shard_.assert_held();  // the caller asks under the lock of the waits
+  // A resting wait stays filed. Any other wait without an operation must end, and not be filed
   // again.
   if (!source_ && shard::rests(*this)) return time_point::max();
   if (closed_ || (guarded_.empty() && !source_)) return time_point::min();
@@ -39,8 +39,8 @@ void operation_guard::set_filed_for(time_point t) noexcept
   filed_for_.store(std::min(t, guarded_by::latest), std::memory_order_relaxed);
 }
 
-/// Notes for when its wait is about to be filed, and returns the tick.
-tick operation_guard::look_ahead() noexcept
+/// Notes the time that the wait is about to be filed for, and returns its tick.
+tick operation_guard::note_filing() noexcept
 {
   const time_point until = deadline();
   set_filed_for(until);
@@ -55,15 +55,15 @@ wait_outcome operation_guard::expire(time_point) noexcept
 /// Files its wait. Returns a tick to wake up at, or no_tick.
 tick operation_guard::file(shard_lock& lock) noexcept
 {
-  tick when = look_ahead();
+  tick when = note_filing();
   core_->shards.note_start(shard_);
   try {
     const bool filed = core_->file(lock, *this, when);
-    intrusive_ptr_add_ref(this);  // one that was refused ends as such, and the operations with it
+    intrusive_ptr_add_ref(this);  // a refused wait ends as refused, and the operations with it
     return filed ? when : no_tick;
   } catch (...) {
     set_unfiled();
-    // The operations are under way, and without a deadline they might never end.
+    // The operations are under way, and might never end without a deadline.
     while (wait_op* const op = guarded_.pop_front()) lock.unfinished().reject(*op);
     return no_tick;
   }
@@ -95,7 +95,7 @@ tick operation_guard::add(shard_lock& lock, guarded_wait& deadline) noexcept
 
 bool operation_guard::guard_again(guarded_wait& deadline, tick& refiled) noexcept
 {
-  shard_.assert_held();  // it is the deadline's, too
+  shard_.assert_held();  // the deadline has this shard, too
   if (closed_) {
     if (shard_.drop_deadline(deadline)) core_->count_ended(1);
     return true;
@@ -113,7 +113,7 @@ bool operation_guard::guard_again(guarded_wait& deadline, tick& refiled) noexcep
     try {
       refiled = shard_.file(*this, when);
     } catch (...) {
-      return false;  // then it expires after all
+      return false;  // then the deadline begins after all
     }
     core_->count_started(1);
     intrusive_ptr_add_ref(this);
@@ -130,16 +130,16 @@ tick operation_guard::refile_earlier() noexcept
   return is_filed() ? refile() : no_tick;
 }
 
-/// Files its wait anew if its deadline is earlier now. Returns a tick to wake up at.
+/// Files the wait anew if the deadline is earlier now. Returns a tick to wake up at.
 tick operation_guard::refile() noexcept
 {
-  const tick when = look_ahead();
+  const tick when = note_filing();
   shard_.apply_deferred_cancels();
   return shard_.refile_earlier(*this, when);
 }
 
-/// Takes the wait out of the wheel, unless it has begun. Whether the wheel's count of this is the
-/// caller's now.
+/// Erases the wait from the wheel, unless it has begun. Returns true if the wheel's count of this
+/// is now the caller's.
 bool operation_guard::erase_own_wait() noexcept
 {
   if (!is_filed() || !shard::is_reachable(*this)) return false;
@@ -157,7 +157,7 @@ void operation_guard::rest_if_idle() noexcept
   {
     const locked lock(shard_);
     if (!guarded_.empty() || shard::rests(*this)) return;
-    // With a limit, what is not pending makes room for others.
+    // With a limit, a wait that is not pending must make room for others.
     if (is_filed() && shard_.may_rest(*this) && core_->options.max_pending == 0)
       shard_.start_resting(*this);
     else if (erase_own_wait())
@@ -226,7 +226,7 @@ void operation_guard::close() noexcept
     const locked lock(shard_);
     closed_ = true;
     if (erase_own_wait()) of_wheel = {this, false};
-    set_unfiled();  // even if it has begun: nothing is guarded from here on
+    set_unfiled();  // even if the wait has begun: nothing is guarded from here on
   }
   while (release_some()) continue;
   wheel_core::tell_driver(shard_);
@@ -243,11 +243,11 @@ void operation_guard::do_ask(wait_op& base, shard& at, wait_request request, tim
   }
   const intrusive_ptr<operation_guard> of_wheel(&self, false);
   if (request == wait_request::release()) return;
-  // One that is destroyed tells nobody: the operations see that the context is gone.
+  // A destroyed wait tells nobody: the operations see that the context is gone.
   self.end_guarded(request.is_call_or_send() ? request.outcome() : wait_outcome::none);
 }
 
-/// Its wait has ended: lets the operations know, in steps. What is guarded from here on belongs to
+/// The wait has ended: tells the operations, in steps. Operations guarded from here on belong to
 /// the next wait.
 void operation_guard::end_guarded(wait_outcome outcome) noexcept
 {
@@ -258,7 +258,7 @@ void operation_guard::end_guarded(wait_outcome outcome) noexcept
     last = shard_.divide_starts();
   }
   while (end_some(outcome, last)) continue;
-  // By cancel_all(): what was guarded since goes on.
+  // After cancel_all(), operations that were guarded later go on.
   tick when = no_tick;
   {
     shard_lock lock(shard_);
@@ -267,8 +267,7 @@ void operation_guard::end_guarded(wait_outcome outcome) noexcept
   if (when != no_tick) core_->wake_at(when);
 }
 
-/// Ends some of the operations that were guarded no later than `last`. Returns true if there may be
-/// more.
+/// Ends some of the operations guarded up to sequence `last`. Returns true if there may be more.
 bool operation_guard::end_some(wait_outcome outcome, std::uint64_t last) noexcept
 {
   shard_lock lock(shard_);
@@ -287,7 +286,7 @@ bool operation_guard::end_some(wait_outcome outcome, std::uint64_t last) noexcep
   return true;
 }
 
-/// Guards some operations no more.
+/// Stops guarding some operations. Returns true if there may be more.
 bool operation_guard::release_some() noexcept
 {
   const locked lock(shard_);

@@ -18,8 +18,8 @@
 
 namespace asio_wheel::detail {
 
-/// Room for a few functions on their way through an executor; any more, or a larger one, come
-/// from operator new. No such function must outlive it.
+/// Storage for a few functions on their way through an executor. More functions, or larger ones,
+/// come from operator new. No function in it may outlive it.
 class task_memory final : public std::pmr::memory_resource {
   void* do_allocate(std::size_t size, std::size_t) override
   {
@@ -52,8 +52,8 @@ class task_memory final : public std::pmr::memory_resource {
 
 using task_allocator = std::pmr::polymorphic_allocator<std::byte>;
 
-/// A function of the wheel's own that goes through the context's executor. All are of this one
-/// type, since what Asio makes of a function is a few kilobytes of code for each type.
+/// A function of the wheel on its way through the context's executor. All are of this type, since
+/// Asio makes a few kilobytes of code for each type of function.
 class posted_call {
 public:
   using allocator_type = task_allocator;
@@ -79,9 +79,9 @@ private:
   alignas(void*) std::byte function_[2 * sizeof(void*)];
 };
 
-/// The context's executor, with its type if that is one of Asio's own, whose contexts complete
-/// their timers themselves and count them as work. For any other, Asio completes timers in a thread
-/// of its own. Posting through the type uses the function's allocator; posting through
+/// The context's executor, with its type if it is Asio's own. Contexts of these types complete
+/// their timers themselves and count them as work. For any other context, Asio completes timers in
+/// its own thread. Posting through the type uses the function's allocator; posting through
 /// any_io_executor does not.
 class native_executor {
 public:
@@ -101,7 +101,7 @@ public:
       asio::require(std::get<0>(typed_), asio::execution::blocking.never).execute(std::move(f));
   }
 
-  /// Whether the context runs the calling thread. False if the executor cannot say.
+  /// Returns true if the context runs the calling thread; false also if the executor cannot say.
   [[nodiscard]] bool running_in_this_thread() const noexcept
   {
     if (const auto* io = std::get_if<io_executor>(&typed_)) return io->running_in_this_thread();
@@ -109,7 +109,7 @@ public:
     return pool && pool->running_in_this_thread();
   }
 
-  /// What is work of a context that does not count its timers.
+  /// Work for a context that does not count its timers.
   [[nodiscard]] asio::any_io_executor work() const noexcept
   {
     return asio::prefer(std::get<0>(typed_), asio::execution::outstanding_work.tracked);
@@ -134,8 +134,8 @@ private:
   variant typed_;
 };
 
-/// What the strand runs, while that is on its way through the context. There is one at most, since
-/// the strand has asked for one at most.
+/// The strand's function on its way through the context. There is at most one, since the strand
+/// asks for at most one.
 class strand_run {
 public:
   explicit strand_run(task_memory& memory) noexcept : memory_(memory) {}
@@ -177,15 +177,15 @@ private:
   void (*run_)(strand_run&, bool call) = nullptr;  ///< null if it is empty
 };
 
-/// What the executor's copies share.
+/// What copies of the inner executor share.
 struct inner_resources {
   const native_executor& native;
   asio::execution_context& context;
-  driver_client& client;  ///< whose passes the strand makes
+  driver_client& client;  ///< the strand makes its passes
   task_memory& memory;
   strand_run run;
 
-  /// Posts `run`. False if the executor has refused it twice.
+  /// Posts `run`. Returns false if the executor has refused it twice.
   [[nodiscard]] bool post_run() noexcept { return try_post_run() || try_post_run(); }
 
   [[nodiscard]] bool try_post_run() noexcept
@@ -204,13 +204,13 @@ struct inner_resources {
 
 /// The inner executor of the strand, as Asio calls it.
 ///
-/// What it runs is a **turn**: functions of the strand, and behind them, when the strand is free
-/// again, the delivery of what they found due, by the same thread.
+/// It runs a **turn**: functions of the strand and, when the strand is free again, the delivery of
+/// what they found due, in one thread.
 ///
-/// The timer's completion is a turn where it is, if the context completes its timers itself. What
-/// the strand asks not to block (`Posts`) goes through the context, from memory that is set aside:
-/// a strand that cannot pass on its own function, behind those it was given, never runs again. So
-/// the function is kept, and posted again later if an executor of somebody else's refuses it.
+/// The timer's completion is a turn in place, if the context completes its timers itself. Functions
+/// that must not block (`Posts`) go through the context, in memory set aside: a strand that cannot
+/// pass on its own function never runs again. So the function is kept, and posted again later if a
+/// foreign executor refuses it.
 template <bool Posts = false>
 class inner_executor {
 public:
@@ -256,21 +256,21 @@ private:
   inner_resources* resources_;
 };
 
-/// Sees to it that as long as there are waits to be taken, a function that takes them is on its way
-/// through the context's executor, or running and not inside of a handler.
+/// As long as there are waits to take, keeps a function that takes them on its way through the
+/// context's executor, or running and not inside a handler.
 ///
-/// The function takes one wait at a time. Before it calls the handler it asks whether there are
-/// more, and if no other function is on its way, posts one. So whatever the handler does, block or
-/// throw, the next idle thread of the context goes on with the waits behind it.
+/// The function takes one wait at a time. Before it calls the handler, it posts another function if
+/// there are more waits and no function is on its way. So if the handler blocks or throws, the next
+/// idle thread of the context goes on with the next waits.
 ///
-/// What is `posted` is guarded by the lock of whoever keeps the waits.
+/// The lock of the waits' owner guards `posted_`.
 class delivery {
 public:
   /// How many handlers one function calls, so that other work of the context gets its turn.
   static constexpr int length = 64;
 
-  /// There are waits to be taken. Returns true if post() is to be called, once all locks are
-  /// released.
+  /// There are waits to take. Returns true if the caller must post(), after it has released all
+  /// locks.
   [[nodiscard]] bool request() noexcept
   {
     return !posted_.load(std::memory_order_relaxed) && !posted_.exchange(true);
@@ -279,13 +279,14 @@ public:
   /// The function has been called, or could not be posted.
   void set_arrived() noexcept { posted_.store(false, std::memory_order_relaxed); }
 
-  /// Whether the function is on its way, or is about to be. May be asked without the lock.
+  /// Returns true if the function is on its way, or is about to be. Does not need the lock.
   [[nodiscard]] bool is_requested() const noexcept
   {
     return posted_.load(std::memory_order_relaxed);
   }
 
-  /// Posts `f`. False if the executor does not take it: the waits stay, for another request.
+  /// Posts `f`. Returns false if the executor does not take it: the waits stay, for another
+  /// request.
   template <class Function>
   [[nodiscard]] bool post(const native_executor& native, const Function& f) noexcept
   {
@@ -300,8 +301,8 @@ private:
   {
     const std::shared_lock inside(gate_, std::try_to_lock);
     if (!inside) return true;
-    // Twice: an executor that refuses every other function might refuse this one for ever, if
-    // passes take turns with it.
+    // Twice: an executor that refuses every other function might refuse this function for ever, if
+    // passes alternate with it.
     for (int i = 0; i < 2; ++i)
       if (try_post(native, f)) return true;
     return false;

@@ -25,7 +25,7 @@ time_point pressure::set(double p) noexcept
   if (p <= before || all_.empty()) return time_point::max();
   last_rise_ = now;
   risen_again_ = left_ != 0;
-  // The latest sweep may have been made in a virtual time that is over.
+  // The latest sweep may be of a virtual time that is over.
   const time_point when = left_ == 0 && ended_ <= now ? std::max(now, end_of_pause()) : now;
   next_sweep_.store(std::min(when, next_sweep_.load()), std::memory_order_seq_cst);
   return when;
@@ -41,7 +41,7 @@ time_point pressure::sweep() noexcept
     left_ = all_.size();
     next_due_soon_ = time_point::max();
   }
-  constexpr std::size_t ahead = 16;  // whose memory comes while others are looked at
+  constexpr std::size_t ahead = 16;  // prefetches so far ahead
   for (std::size_t seen = 0, filed = 0; left_ != 0 && seen != most_seen && filed != most_filed;
        ++seen) {
     adaptive& a = *all_[--left_];
@@ -55,7 +55,7 @@ time_point pressure::sweep() noexcept
   return next_sweep_;
 }
 
-/// Returns true if it is due soon. If not, notes when it will be.
+/// Returns true if `a` is due soon. If not, notes when it will be.
 bool pressure::is_due_soon(const adaptive& a, time_point now) noexcept
 {
   const time_point touched = a.touched_.load(std::memory_order_relaxed);
@@ -65,7 +65,7 @@ bool pressure::is_due_soon(const adaptive& a, time_point now) noexcept
   const duration idle = now - touched;
   if (idle >= timeout - timeout / 32) return true;
   const duration left = timeout - timeout / 64 - idle;
-  // A pending wait may be filed for later than its deadline. Not so if there is no deadline, or if
+  // A pending wait may be filed for later than its deadline. But not if it has no deadline, or if
   // the pressure does not change it. Nor if the longest timeout has passed since the rise: by then
   // everything filed under less pressure has come up.
   if (left < next_due_soon_ - now && wheel_clock::add(touched, timeout) != time_point::max() &&
@@ -97,7 +97,8 @@ void pressure::add(adaptive& a)
 void pressure::remove(adaptive& a) noexcept
 {
   const locked lock(mutex_);
-  // The last one fills the gap. A sweep begins at the end, so it has been seen, or will be.
+  // The last timeout fills the gap. A sweep begins at the end, so it has seen this timeout, or
+  // will.
   put(*all_.back(), a.place_);
   a.place_ = adaptive::none;
   all_.pop_back();

@@ -1,4 +1,4 @@
-// L2 engine: how busy the program says it is, and all deadlines that depend on that.
+// L2 engine: the pressure, how busy the program says it is, and all deadlines that depend on it.
 #pragma once
 
 #include <asio_wheel/detail/engine/adaptive.hpp>
@@ -15,15 +15,15 @@ namespace asio_wheel::detail {
 
 /// The pressure, and all deadlines that depend on it.
 ///
-/// Falling pressure needs no work: a wait finds out that its deadline has moved back when the wait
-/// comes up (lazy_state.hpp). Rising pressure moves all deadlines forward at once, each by a time
-/// of its own, and touches have moved them before without a notice. So passes (driver.hpp)
-/// **sweep** the list of all adaptive timeouts, a piece in each pass. A sweep files those again
-/// that are due soon: within a 32nd of their timeout. It also finds out when the next sweep is
-/// needed: before the first of the others is due. Once the longest timeout has passed since the
-/// rise, everything filed under less pressure has come up, and no further sweep is needed.
+/// Falling pressure needs no work: a wait learns that its deadline is later when it comes up
+/// (lazy_state.hpp). Rising pressure makes all deadlines earlier at once, each by another time, and
+/// touches have moved them before without notice. So passes (driver.hpp) **sweep** the list of all
+/// adaptive timeouts, a piece in each pass. A sweep files timeouts again that are due soon: within
+/// a 32nd of their length. It also finds out when the next sweep is needed: before the first of the
+/// others is due. Once the longest timeout has passed since the rise, everything filed under less
+/// pressure has come up, and no further sweep is needed.
 ///
-/// After a sweep there is a pause, so that sweeps take a bounded part of the time however often the
+/// A pause follows each sweep, so that sweeps take a bounded part of the time, however often the
 /// pressure rises.
 class pressure {
 public:
@@ -31,18 +31,18 @@ public:
 
   [[nodiscard]] double value() const noexcept { return value_.load(std::memory_order_relaxed); }
 
-  /// Sets it. Returns when to sweep; time_point::max() if there is no need.
+  /// Sets the pressure. Returns when to sweep; time_point::max() if no sweep is needed.
   [[nodiscard]] time_point set(double p) noexcept;
 
-  /// Sweeps a piece, if it is time. Returns when the next piece is needed; time_point::max() if
-  /// none is.
+  /// Sweeps a piece, if it is time. Returns when the next piece is needed; time_point::max() for
+  /// never.
   [[nodiscard]] time_point sweep() noexcept;
   static constexpr time_point at_once{};
 
   /// When the next piece is needed. May be in the past.
   [[nodiscard]] time_point next_sweep() const noexcept { return next_sweep_; }
 
-  /// From here on sweeps include `a`. Throws std::bad_alloc.
+  /// Includes `a` in sweeps. Throws std::bad_alloc.
   void add(adaptive& a);
   void remove(adaptive& a) noexcept;
 
@@ -58,7 +58,7 @@ public:
 private:
   void put(adaptive& a, std::size_t place) noexcept ASIO_WHEEL_REQUIRES(mutex_);
 
-  // A piece takes less than a millisecond: it ends after so many timeouts, or so many that were
+  // A piece takes less than a millisecond: it ends after `most_seen` timeouts, or `most_filed`
   // filed again.
   static constexpr std::size_t most_seen = 4096;
   static constexpr std::size_t most_filed = 64;
@@ -73,22 +73,22 @@ private:
   const wheel_clock& clock_;
   std::atomic<double> value_{0};
 
-  /// Read without the lock: a thread that makes it earlier asks for a pass afterwards.
+  /// Read without the lock: a thread that makes it earlier requests a pass afterwards.
   std::atomic<time_point> next_sweep_{time_point::max()};
 
   spin_lock mutex_;  ///< taken before the shards' locks
 
-  /// In no order. Grows without moving what is in it, so that add() holds the lock for a short
-  /// time.
+  /// In no order. A deque grows without moving its elements, so add() holds the lock for a short
+  /// time only.
   std::deque<adaptive*> all_ ASIO_WHEEL_GUARDED_BY(mutex_);
   time_point last_rise_ ASIO_WHEEL_GUARDED_BY(mutex_){};
 
-  /// The sweep under way has yet to see the first so many.
+  /// How many timeouts the sweep has yet to see.
   std::size_t left_ ASIO_WHEEL_GUARDED_BY(mutex_) = 0;
   bool risen_again_ ASIO_WHEEL_GUARDED_BY(mutex_) = false;  ///< since the sweep began
-  /// When the first of those seen and not filed will be due soon.
+  /// When the first timeout seen and not filed is due soon.
   time_point next_due_soon_ ASIO_WHEEL_GUARDED_BY(mutex_){};
-  time_point ended_ ASIO_WHEEL_GUARDED_BY(mutex_){};  ///< when the latest sweep did
+  time_point ended_ ASIO_WHEEL_GUARDED_BY(mutex_){};  ///< when the latest sweep ended
 };
 
 }  // namespace asio_wheel::detail

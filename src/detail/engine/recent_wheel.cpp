@@ -7,7 +7,8 @@
 namespace asio_wheel::detail {
 namespace {
 
-// Another context may come to live where one was destroyed, but not before the wheel there was.
+// A new context may get the address of a destroyed context, but only after the old wheel was
+// destroyed.
 constinit std::atomic<std::uint64_t> wheels_gone{0};
 
 struct memory {
@@ -31,7 +32,7 @@ void remember_wheel(const asio::execution_context& context, wheel_timer_service&
   latest = {&context, &wheel, wheels_gone.load(std::memory_order_relaxed)};
 }
 
-void forget_wheels() noexcept
+void clear_recent_wheels() noexcept
 {
   wheels_gone.fetch_add(1, std::memory_order_relaxed);
 }

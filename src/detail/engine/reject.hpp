@@ -1,14 +1,14 @@
-// L2 engine: what is thrown for a value out of its range.
+// L2 engine: throws for a value out of its range.
 #pragma once
 
 #include <chrono>
 
 namespace asio_wheel::detail {
 
-/// Throws std::invalid_argument with a text as of printf, which has name, value and range: "tick is
+/// Throws std::invalid_argument with a text as from printf, with name, value and range: "tick is
 /// 0ns; it must be from 1us to 24h".
 ///
-/// Not by {fmt}: a program that prints nothing need not link it.
+/// Without {fmt}: a program that prints nothing need not link it.
 #if defined(__GNUC__) && !defined(__MINGW32__)
 [[gnu::format(printf, 1, 2)]]
 #endif

@@ -13,7 +13,7 @@
 namespace asio_wheel::detail {
 namespace {
 
-/// The sequence of the latest wait that this thread started, in whichever wheel.
+/// The sequence of the latest wait that this thread started, in any wheel.
 constinit thread_local std::uint64_t this_thread_sequence = 0;
 
 }  // namespace
@@ -43,7 +43,7 @@ tick shard::file(wait_op& op, tick when)
   return wake;
 }
 
-/// Counts a start, and says when it was.
+/// Counts a start, and numbers it.
 void shard::set_sequence(wait_op& op) noexcept
 {
   ++started_;
@@ -80,14 +80,14 @@ tick shard::insert(wait_op& op, tick when)
     const tick next = next_.load(std::memory_order_relaxed);
     if (wake < next) {
       later_ = unneeded == no_tick ? next : wake;
-      // Before this thread looks for when the driver wakes up: if that does not see this one here,
-      // the thread asks for a wake-up.
+      // Before this thread reads when the driver wakes up: if the driver misses this wait, the
+      // thread requests a wake-up.
       next_.store(wake, std::memory_order_seq_cst);
     } else if (next != unknown) {
       later_ = next;
     }
   }
-  // The driver wakes up in time for this one, and has its reason again.
+  // The driver wakes up in time for this wait, so its wake-up is needed again.
   if (unneeded != no_tick && wheel_.wake_of(op) <= unneeded)
     unneeded_.store(no_tick, std::memory_order_relaxed);
   return wake;
@@ -112,7 +112,7 @@ tick shard::refile_earlier(timer_wait_op& op, tick when) noexcept
   const tick due = when != at_once ? when : clock_.tick_floor(clock_.now());
   if (wheel_.is_due(op) || op.due() <= due) return no_tick;
   erase(op);
-  const tick wake = insert(op, due);  // what was just erased left room for it
+  const tick wake = insert(op, due);  // has memory: an entry was just erased
   return when != at_once ? wake : at_once;
 }
 
@@ -157,7 +157,7 @@ void shard::unlist_resting(timer_wait_op& op) noexcept
   --number_resting_;
 }
 
-/// `never` is later than any tick that there may be to note.
+/// `never` is later than any tick noted here.
 void shard::note_if_idle() noexcept
 {
   if (is_idle() && !has_unneeded()) unneeded_.store(never, std::memory_order_relaxed);
@@ -172,7 +172,7 @@ bool shard::advance(tick now) noexcept
   return wheel_.has_due();
 }
 
-/// Notes when the wheel has something to do next, for a driver that is about to ask for that.
+/// Notes when the wheel has something to do next, for a driver that is about to ask.
 void shard::set_next(tick next) noexcept
 {
   unneeded_.store(no_tick, std::memory_order_relaxed);
@@ -204,7 +204,7 @@ bool shard::is_deadline_due() const noexcept
   return static_cast<const wait_op&>(*wheel_.front_due()).shared_;
 }
 
-/// Files a lazy wait again whose deadline is no longer over.
+/// Files a lazy wait again if its deadline has moved to later.
 bool shard::refile_later(lazy_wait_op& op, time_point now, tick& refiled) noexcept
 {
   const time_point deadline = op.deadline_->deadline();
@@ -213,7 +213,7 @@ bool shard::refile_later(lazy_wait_op& op, time_point now, tick& refiled) noexce
   try {
     refiled = std::min(refiled, insert(op, when));
   } catch (...) {
-    return false;  // the room it had in the wheel is taken: then it expires after all
+    return false;  // another wait has taken its memory: it expires after all
   }
   set_state(op, wait_state::filed);
   op.deadline_->set_filed_for(deadline);
@@ -227,7 +227,7 @@ wait_op* shard::pop_due(time_point now, wait_request& request, tick& refiled) no
   for (const wheel_entry* e : wheel_.fresh_due()) {
     if (!e) continue;
     const auto& op = static_cast<const wait_op&>(*e);
-    // The memory that the call and begin() need, next to the line of the wait that is at hand.
+    // The memory that the call and begin() need beside the wait's first line.
     if (op.large_) prefetch(reinterpret_cast<const std::byte*>(&op) + op_line);
     if (!op.of_timer_) continue;
     const auto& of_timer = static_cast<const timer_wait_op&>(op);
@@ -237,7 +237,7 @@ wait_op* shard::pop_due(time_point now, wait_request& request, tick& refiled) no
   auto* const op = static_cast<wait_op*>(wheel_.pop_due());
   if (!op) return nullptr;
   if (op->lazy_) {
-    // Another thread's pass may have been made after `now`.
+    // Another thread may have made a pass after `now`.
     const time_point present = std::max(now, clock_.time_of(wheel_.now()));
     if (refile_later(static_cast<lazy_wait_op&>(*op), present, refiled)) return nullptr;
     if (rests(*op)) stop_resting(static_cast<timer_wait_op&>(*op));
@@ -251,7 +251,7 @@ wait_op* shard::pop_due(time_point now, wait_request& request, tick& refiled) no
   return outcome != wait_outcome::none ? op : nullptr;
 }
 
-/// Lets a wait go to where it is decided how it ends: to its handler's executor, most often.
+/// Sends a wait to where its end is decided: mostly to its handler's executor.
 wait_request shard::send(wait_op& op) noexcept
 {
   if (op.state_ == wait_state::filed || op.state_ == wait_state::requeued)
@@ -285,7 +285,7 @@ wait_outcome shard::decide(wait_op& op, time_point taken_up, tick& refiled) noex
       outcome = lazy.deadline_->expire(now);
     }
     ++expired_;
-    // One that was handed back has lost its tick.
+    // A requeued wait has lost its tick.
     if (taken_up != time_point{}) {
       const duration late = taken_up - clock_.time_of(op.due());
       lateness_.add(late);
@@ -312,12 +312,13 @@ tick shard::next_tick() noexcept
   return next_;
 }
 
-/// What next_ was known for is gone, if that is unneeded.
+/// The wait behind next_ is gone, if its tick is unneeded.
 void shard::drop_unneeded() noexcept
 {
   const tick next = next_.load(std::memory_order_relaxed);
   if (next == unknown || next < unneeded_.load(std::memory_order_relaxed)) return;
-  // Before the driver is told: a thread that sets its timer meanwhile does not set it for that.
+  // Before the driver is told: a thread that sets the timer meanwhile must not set it for the old
+  // tick.
   const bool is_known = later_ != next;
   next_.store(is_known ? later_ : unknown, std::memory_order_seq_cst);
   if (!is_known) later_ = no_tick;

@@ -1,4 +1,4 @@
-// L2 engine: cancelling waits, at once or deferred.
+// L2 engine: cancels waits, at once or deferred.
 #include "shard.hpp"
 
 #include <asio_wheel/detail/engine/op_memory.hpp>
@@ -104,7 +104,7 @@ void shard::end_as_cancelled(wait_op& op) noexcept
       erase(op);
       ended_.push_back(op);
       break;
-    default: break;  // on its way, where it will take note
+    default: break;  // on its way: it will see the state
   }
   set_state(op, wait_state::cancelled);
   ASIO_WHEEL_PROBE(cancel, &op, op.ask_, 1);
@@ -114,7 +114,7 @@ std::size_t shard::cancel_all() noexcept
 {
   apply_deferred_cancels();
   while (timer_wait_op* const op = resting_.front()) stop_resting(*op);
-  all_cancelled_ = sequence_++;  // what is guarded from here on is later
+  all_cancelled_ = sequence_++;  // operations guarded from here on are later
   const std::uint64_t n = pending();
   if (n == 0) return 0;
   left_of_cancelled_ += n;
@@ -125,7 +125,7 @@ std::size_t shard::cancel_all() noexcept
   return static_cast<std::size_t>(n);
 }
 
-/// Takes a filed wait out of the wheel. Whether it was pending.
+/// Erases a filed wait from the wheel. Returns true if it was pending.
 bool shard::erase(wait_op& op) noexcept
 {
   if (is_all_cancelled(op)) {
@@ -142,8 +142,8 @@ bool shard::erase(wait_op& op) noexcept
   return true;
 }
 
-/// Returns true if the driver may wait for `unneeded`, and not for something earlier. Forgets
-/// later_ if that may be unneeded, too.
+/// Returns true if the driver may wait for `unneeded`, and for nothing earlier. Drops later_ if it
+/// may be unneeded, too.
 bool shard::is_first(tick unneeded, tick next) noexcept
 {
   if (next == unknown) return true;

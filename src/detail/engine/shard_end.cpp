@@ -1,4 +1,4 @@
-// L2 engine: waits that have ended, and those that end uncalled.
+// L2 engine: waits that have ended, and waits that end uncalled.
 #include "shard.hpp"
 
 #include <utility>
@@ -15,7 +15,7 @@ wait_op* shard::pop_ended(wait_request& request) noexcept
   apply_deferred_cancels();
   wait_op* op = ended_.pop_front();
   if (op) {
-    wait_op::link_of(*op).next = nullptr;  // says that it is in no list
+    wait_op::link_of(*op).next = nullptr;  // it is in no list
   } else {
     op = static_cast<wait_op*>(wheel_.pop_drained());
     if (!op) return nullptr;
@@ -31,7 +31,7 @@ wait_op* shard::pop_ended(wait_request& request) noexcept
     request = send(*op);
   } else if (op->state_ == wait_state::cancelled) {
     ++begun_;
-    request = wait_outcome::cancelled;  // which leaves nothing to be done
+    request = wait_outcome::cancelled;  // nothing else is left to do
   } else {
     tick none = no_tick;
     request = decide(*op, {}, none);
@@ -56,7 +56,7 @@ void shard::requeue_deadline(wait_op& op) noexcept
 
 void shard::keep_refused(wait_op& op) noexcept
 {
-  // One that was cancelled or refused on its way stays that.
+  // A wait that was cancelled or refused on its way stays so.
   if (op.state_ == wait_state::sent) set_state(op, wait_state::requeued);
   (op.shared_ ? refused_deadlines_ : refused_).push_back(op);
 }
@@ -112,7 +112,7 @@ bool shard::drop_deadline(wait_op& op) noexcept
 {
   switch (op.state_) {
     case wait_state::filed: return drop_filed(op);
-    case wait_state::guarded:  // which nobody has counted
+    case wait_state::guarded:  // nobody has counted it
       wait_list::erase(op);
       set_state(op, wait_state::none);
       return false;
@@ -128,8 +128,8 @@ bool shard::drop_deadline(wait_op& op) noexcept
   return end_uncalled(op, deadlines_met_);
 }
 
-/// Counts the end of a wait whose handler will not be called, as one of `ended` if it was pending
-/// until now. Whether it was.
+/// Counts the end of a wait whose handler will not be called, in `ended` if it was pending until
+/// now. Returns true if it was.
 bool shard::end_uncalled(wait_op& op, std::uint64_t& ended) noexcept
 {
   const wait_state s = op.state_;
@@ -154,7 +154,7 @@ wait_link& shard::link_of(const wait_op& op) noexcept
 void shard::unlink(wait_op& op) noexcept
 {
   if (!op.linked_) return;
-  link_of(op).disconnect();
+  link_of(op).unlink();
   op.linked_ = false;
 }
 

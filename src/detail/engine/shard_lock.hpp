@@ -1,4 +1,4 @@
-// L2 engine: a lock on a shard, and what is to be done behind it.
+// L2 engine: a lock on a shard, and what to do after it is released.
 #pragma once
 
 #include "shard.hpp"
@@ -8,8 +8,8 @@
 
 namespace asio_wheel::detail {
 
-/// Holds a shard's lock. What the transitions leave to be done, posting a delivery and telling the
-/// driver what is needed no longer, is done after the lock is released.
+/// Holds a shard's lock. After it has released the lock, it does what the transitions have left to
+/// do: it posts deliveries, and tells the driver which wake-up is not needed any more.
 class ASIO_WHEEL_SCOPED_LOCK shard_lock {
 public:
   explicit shard_lock(shard& sh) noexcept ASIO_WHEEL_ACQUIRE(sh);
@@ -23,7 +23,7 @@ public:
     return at_;
   }
 
-  // As the functions of the shard.
+  // As the shard's functions.
 
   std::size_t cancel(wait_op& op) noexcept;
   std::size_t cancel(timer_wait_list& waits, bool is_local) noexcept;
@@ -31,10 +31,10 @@ public:
   std::size_t cancel_all() noexcept;
   void file_due(wait_op& op) noexcept;
 
-  /// The shard, for what ends a wait in another way: that is left to be delivered.
+  /// The shard, for functions that end a wait in another way and leave it to be delivered.
   [[nodiscard]] shard& unfinished() noexcept ASIO_WHEEL_RETURNS(at_) ASIO_WHEEL_ASSERTS(at_);
 
-  /// Destroys a wait that was not filed. At most one for a lock.
+  /// Destroys a wait that was not filed, after unlocking. At most one wait for each lock.
   void destroy(wait_op& op) noexcept;
 
 private:
@@ -43,7 +43,7 @@ private:
     ASIO_WHEEL_RELEASE(sh);
 
   shard& at_;
-  bool unfinished_ = false;  ///< something is left to be done
+  bool unfinished_ = false;  ///< something is left to do
   wait_op* destroyed_ = nullptr;
 };
 

@@ -1,4 +1,4 @@
-// L2 engine: which shard a thread's waits go to.
+// L2 engine: finds or makes the shard of a thread.
 #include "shard_table.hpp"
 
 #include <bit>
@@ -12,7 +12,7 @@ namespace {
 
 constinit std::atomic<std::ptrdiff_t> numbered_threads{0};
 
-/// This thread's number among those that start waits; negative until it starts the first.
+/// This thread's number among threads that start waits; negative until its first start.
 constinit thread_local std::ptrdiff_t this_number = -1;
 
 std::ptrdiff_t this_thread_number() noexcept
@@ -24,8 +24,8 @@ std::ptrdiff_t this_thread_number() noexcept
 wheel_geometry geometry_of(const wheel_options& options)
 {
   const auto slot_bits = static_cast<unsigned>(std::countr_zero(options.slots));
-  // A quarter of a level's slots make one slot of the next: its cascades stay small, and a level
-  // has room to spare for what it cannot hand down yet.
+  // A quarter of a level's slots make one slot of the next level: cascades stay small, and a level
+  // has spare slots for entries that it cannot hand down yet.
   return {.slot_bits = slot_bits, .fan_bits = slot_bits > 2 ? slot_bits - 2 : 1};
 }
 

@@ -15,41 +15,41 @@
 
 namespace asio_wheel::detail {
 
-/// The shards of a wheel. Each is made when a thread first needs it: those that none needs cost
-/// neither memory nor a look.
+/// The shards of a wheel. A shard is made when a thread first needs it: an unused shard costs
+/// neither memory nor time.
 class ASIO_WHEEL_LOCK shard_table {
 public:
-  /// Makes one, so that there is always one. Throws std::bad_alloc.
+  /// Makes a shard, so that there is always one. Throws std::bad_alloc.
   shard_table(wheel_core& c, const wheel_options& options, const wheel_clock& clock);
   shard_table(const shard_table&) = delete;
   shard_table& operator=(const shard_table&) = delete;
   ~shard_table();
 
-  /// Where this thread starts its waits. Without memory for a new shard, one that another thread
-  /// uses.
+  /// The shard where this thread starts its waits; another thread's shard if there is no memory for
+  /// a new one.
   [[nodiscard]] shard& local() noexcept;
 
-  /// A wait is about to be filed at `sh`, which is locked, by this thread, whose own shard that may
-  /// not be.
+  /// This thread is about to file a wait at `sh`, maybe not its own shard. Requires the lock of
+  /// `sh`.
   void note_start(const shard& sh) noexcept;
 
-  /// Whether a thread has ever started a wait elsewhere than at its own shard. To be asked with the
-  /// lock of a shard, and so told of all starts before the latest there.
+  /// Returns true if a thread has ever started a wait at another shard than its own. Under the lock
+  /// of a shard, it counts all starts before the latest start there.
   [[nodiscard]] bool has_strays() const noexcept
   {
     return has_strays_.load(std::memory_order_relaxed);
   }
 
-  /// The one that was made last; shard::older leads to all others. Whoever makes one and then asks
-  /// for a wake-up is seen by the pass, or sees it (driver.hpp).
+  /// The shard made last; shard::older leads to all others. If a thread makes a shard and then
+  /// requests a wake-up, either the pass sees the shard, or the thread sees the pass (driver.hpp).
   [[nodiscard]] shard* latest() const noexcept;
 
   [[nodiscard]] shard& operator[](std::size_t number) const noexcept;
 
-  /// What is made from here on is closed already.
+  /// Shards made from here on are closed already.
   void close() noexcept;
 
-  // Lock all of them. None is made meanwhile.
+  // These lock all shards. No shard is made meanwhile.
 
   void lock() noexcept ASIO_WHEEL_ACQUIRE();
   void unlock() noexcept ASIO_WHEEL_RELEASE();
@@ -62,13 +62,13 @@ private:
   const wheel_geometry geometry_;
   const wheel_clock& clock_;
 
-  /// What it leaves of a thread's number is that of the thread's shard, and of a negative one that
-  /// of none.
+  /// A thread's number & mask_ is its shard's number; a negative number stays negative, for no
+  /// shard.
   const std::ptrdiff_t mask_;
 
   std::atomic<bool> has_strays_{false};
 
-  spin_lock making_;  ///< guards the following; taken before the shards' locks
+  spin_lock making_;  ///< guards the members below; taken before the shards' locks
   bool closed_ ASIO_WHEEL_GUARDED_BY(making_) = false;
   std::atomic<shard*> latest_{nullptr};
   std::array<std::atomic<shard*>, max_shards> of_number_{};

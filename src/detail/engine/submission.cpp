@@ -1,4 +1,4 @@
-// L2 engine: the attempts of each thread to pass functions to executors.
+// L2 engine: each thread's attempts to pass functions to executors.
 #include <asio_wheel/detail/engine/submission.hpp>
 
 namespace asio_wheel::detail {

@@ -1,4 +1,4 @@
-// L2 engine: cancelling the waits of one object, taking them elsewhere, and setting a timer.
+// L2 engine: cancels and moves the waits of one object, and sets a timer.
 #include <asio_wheel/detail/engine/timer_state.hpp>
 
 #include "../base/memory.hpp"
@@ -44,7 +44,7 @@ shard_lock timer_waits::enter() const noexcept
   for (;;) {
     shard* const sh = shard_.load(std::memory_order_acquire);
     sh->lock();
-    // Acquires again: the object may have been away, and back, with its waits changed there.
+    // Acquires again: the object may have gone to another shard and back, with other waits.
     if (sh == shard_.load(std::memory_order_acquire)) return {*sh, std::adopt_lock};
     sh->unlock();
   }
@@ -53,7 +53,7 @@ shard_lock timer_waits::enter() const noexcept
 std::uint64_t timer_waits::announce() noexcept
 {
   shard& sh = *shard_.load(std::memory_order_relaxed);
-  sh.assert_held();  // as whoever lets a task expire
+  sh.assert_held();  // a task expires under the lock
   sh.core.count_started(1);
   return sh.announce();
 }
@@ -140,7 +140,7 @@ std::size_t timer_state::set_expiry(time_point deadline, tick when, shard& local
   return timer_waits::cancel(local, [&](shard_lock&) {
     expiry_ = deadline;
     when_.store(when, std::memory_order_relaxed);
-    // A wait is about to be started, no doubt; now that there is none, it can be here.
+    // A start will follow, no doubt. Without waits, the object can move to this thread's shard.
     go_to(local);
   });
 }
@@ -183,12 +183,11 @@ void timer_state::block() const
   for (; clock.now() < until; until = expiry()) clock.sleep_towards(until);
 }
 
-/// What a wait is filed under now.
+/// The tick to file a wait under now.
 tick timer_state::tick_of_expiry() const noexcept
 {
   const tick when = when_.load(std::memory_order_relaxed);
-  // One that had passed is asked for anew: a clock that virtual_time has set back may be before it
-  // again.
+  // Computes a past expiry's tick anew: virtual_time may have set the clock back.
   return when != no_tick ? when : core().clock.tick_for(expiry_);
 }
 
@@ -198,9 +197,8 @@ void timer_state::prefetch_self() const noexcept
   prefetch(&expiry_);
 }
 
-/// Asks for what a cancel that is put off will need, unless that is left to threads of another
-/// shard (shard.hpp). The addresses may be those of a wait that is gone, which a prefetch does not
-/// mind.
+/// Prefetches what a deferred cancel will need, if this thread is likely to apply it (shard.hpp).
+/// The addresses may be those of a wait that is gone: a prefetch does not mind.
 void timer_state::prefetch_latest(const shard& local) const noexcept
 {
   if (!is_at(local)) return;

@@ -1,5 +1,4 @@
-// L2 engine: cancelling and moving the waits of an object, with what else is done in the same
-// critical section.
+// L2 engine: cancels and moves the waits of an object, with more work in the critical section.
 #pragma once
 
 #include <asio_wheel/detail/base/intrusive_ptr.hpp>
@@ -24,7 +23,7 @@ std::size_t timer_waits::cancel(const shard& local, Then then) noexcept
   return n + cancel_rest(local, then);
 }
 
-/// There were more than one critical section cancels.
+/// For more waits than one critical section cancels.
 template <class Then>
 std::size_t timer_waits::cancel_rest(const shard& local, Then then) noexcept
 {
@@ -42,7 +41,7 @@ void timer_waits::assign(timer_waits& other, Take take) noexcept
 {
   if (this == &other) return;
   cancel();
-  // Still counted while other threads may be looking at it.
+  // Counted while other threads may still use it.
   const intrusive_ptr<wheel_core> left(&core(), false);
   intrusive_ptr_add_ref(&other.core());
   const shard_lock lock = other.enter();

@@ -144,15 +144,15 @@ time_point wheel_clock::add(time_point start, duration delay) noexcept
 
 time_point wheel_clock::deadline_after(duration delay, time_point early) const noexcept
 {
-  // A delay that is over at once must not start after now(), as a coarse one does.
+  // A delay of zero or less must not start after now(), as delays by a coarse clock do.
   if (delay <= duration::zero()) return add(now(), delay);
   return add(early != unknown ? early : start_of_delay(), delay);
 }
 
 void wheel_clock::sleep_towards(time_point deadline) const
 {
-  // In pieces: standard libraries differ on how to sleep until the last time point, and a stopped
-  // clock may be moved at any time.
+  // In pieces: standard libraries differ in sleeping until the last time point, and a stopped clock
+  // may move at any time.
   const duration piece =
     is_stopped() ? duration{std::chrono::milliseconds{1}} : std::chrono::hours{1};
   std::this_thread::sleep_for(std::min(deadline - now(), piece));
@@ -162,7 +162,7 @@ tick wheel_clock::tick_ceil(time_point t) const noexcept
 {
   if (t == time_point::max()) return never;
   if (t <= origin_) return tick{};
-  // The tick after that of the nanosecond before.
+  // The tick after the tick of the nanosecond before.
   return tick{tick_ns_.divide(static_cast<std::uint64_t>((t - origin_).count()) - 1) + 1};
 }
 
@@ -180,7 +180,7 @@ tick wheel_clock::tick_for(time_point deadline) const noexcept
 tick wheel_clock::tick_for(duration delay) const noexcept
 {
   const time_point deadline = deadline_after(delay);
-  // That of a positive delay has not passed: no need to read the clock again.
+  // The deadline of a positive delay has not passed: no need to read the clock again.
   return delay > duration::zero() ? tick_ceil(deadline) : tick_for(deadline);
 }
 

@@ -1,4 +1,4 @@
-// L2 engine: reads the time, and is the only place that converts it to ticks and back.
+// L2 engine: reads the time. Only the wheel_clock converts it to ticks and back.
 #pragma once
 
 #include <asio_wheel/detail/base/any_delay.hpp>
@@ -26,16 +26,16 @@ public:
   wheel_clock& operator=(const wheel_clock&) = delete;
   ~wheel_clock();
 
-  /// The present, by which deadlines pass. Never ahead of clock_type, nor of start_of_delay() of a
-  /// coarse clock, so no wait is early by either.
+  /// The present: deadlines pass by this time. Never ahead of clock_type, nor of start_of_delay()
+  /// of a coarse clock, so no wait is early by either.
   [[nodiscard]] ASIO_WHEEL_EXPORT time_point now() const noexcept;
 
-  /// Whether `deadline` is now or earlier. Of one that is clearly ahead, as most are when they are
-  /// set, a coarse reading tells. If the kernel is behind with its ticks, one that has only just
-  /// passed may be taken for ahead.
+  /// Returns true if `deadline` is now or earlier. A coarse reading is enough for a deadline
+  /// clearly ahead, as most new deadlines are. If the kernel is behind with its ticks, a deadline
+  /// that has just passed may be taken for ahead.
   [[nodiscard]] ASIO_WHEEL_EXPORT bool has_passed(time_point deadline) const noexcept;
 
-  /// now() as if the clock were not stopped.
+  /// now() as if the clock ran.
   [[nodiscard]] ASIO_WHEEL_EXPORT time_point running_now() const noexcept;
 
   // Stop and move the clock. The owner makes sure that only one thread does so at a time.
@@ -43,28 +43,26 @@ public:
   void run() noexcept;
   [[nodiscard]] bool is_stopped() const noexcept;
 
-  /// Blocks the thread for a while, until `deadline` at the longest.
+  /// Blocks the thread for a while, at most until `deadline`.
   ASIO_WHEEL_EXPORT void sleep_towards(time_point deadline) const;
 
-  /// The time at which a delay begins: not before now(), and at most the coarse clock's grain after
-  /// it.
+  /// The time at which a delay begins: now() or, with a coarse clock, up to its grain later.
   [[nodiscard]] ASIO_WHEEL_EXPORT time_point start_of_delay() const noexcept;
 
   /// start_of_delay() without a clock: all clocks of one kind read the same. The caller reads the
-  /// time before it loads its wheel from memory, so that the cache miss overlaps with other work.
-  /// `unknown` if the process has clocks of both kinds, or one is stopped.
+  /// time before it loads its wheel from memory, so that the cache miss overlaps with the reading.
+  /// `unknown` if the process has clocks of both kinds, or a stopped clock.
   [[nodiscard]] static time_point early_start_of_delay() noexcept;
   static constexpr time_point unknown{};  ///< no reading: long past
 
-  /// The early start_of_delay() if it is known, and else that of `*clock`. In the first case
-  /// neither the pointer nor the clock is read.
+  /// early_start_of_delay() if known, else start_of_delay() of `*clock`. In the first case neither
+  /// the pointer nor the clock is read.
   [[nodiscard]] static time_point start_of_delay(const wheel_clock* const& clock) noexcept;
 
   /// `start + delay`. Saturates: time_point::max() is never.
   [[nodiscard]] ASIO_WHEEL_EXPORT static time_point add(time_point start, duration delay) noexcept;
 
-  /// The deadline `delay` from now: counted from `early` if it is known, else from
-  /// start_of_delay().
+  /// The deadline `delay` from now, counted from `early` if known, else from start_of_delay().
   [[nodiscard]] ASIO_WHEEL_EXPORT time_point
   deadline_after(duration delay, time_point early = unknown) const noexcept;
 
@@ -78,21 +76,21 @@ public:
   /// deadline has passed.
   [[nodiscard]] ASIO_WHEEL_EXPORT tick tick_for(time_point deadline) const noexcept;
 
-  /// The same for the deadline `delay` from now.
+  /// tick_for() the deadline `delay` from now.
   [[nodiscard]] ASIO_WHEEL_EXPORT tick tick_for(duration delay) const noexcept;
 
-  /// When a tick begins; time_point::max() if that is beyond all time points.
+  /// When a tick begins; time_point::max() if beyond all time points.
   [[nodiscard]] time_point time_of(tick t) const noexcept;
 
 private:
-  /// Not before the present, and at most the coarse clock's grain after it.
+  /// A time not before the present, and at most the coarse clock's grain after it.
   [[nodiscard]] ASIO_WHEEL_EXPORT time_point soon() const noexcept;
 
   time_point origin_;
   divider tick_ns_;
   tick last_;                                 ///< the last tick that begins at a time point
-  duration grain_;                            ///< of the coarse clock; zero if there is none
-  bool is_coarse_;                            ///< whether delays begin by that one
+  duration grain_;                            ///< of the coarse clock; zero without one
+  bool is_coarse_;                            ///< delays begin by the coarse clock
   std::atomic<duration::rep> stopped_at_{0};  ///< 0: the clock runs
 };
 

@@ -124,8 +124,7 @@ public:
   /// filed and not yet due.
   [[nodiscard]] tick wake_of(const wheel_entry& e) const noexcept;
 
-  /// Returns true if the slot that was emptied last is vacant, and would hold an entry of that
-  /// tick.
+  /// Returns true if there is a vacant slot, and an entry of tick `when` belongs there.
   [[nodiscard]] bool is_of_vacant(tick when) const noexcept
   {
     return vacant_ != no_slot && when > now_ && when != no_tick && slot_for(when) == vacant_;

@@ -1,4 +1,4 @@
-// L0 base: what Clang's -Wthread-safety is told about locks; nothing for other compilers.
+// L0 base: tells Clang's -Wthread-safety about locks; expands to nothing for other compilers.
 #pragma once
 
 #if defined(__clang__)
@@ -7,12 +7,12 @@
 #define ASIO_WHEEL_ATTRIBUTE(x)
 #endif
 
-// Of classes and members.
+// For classes and members.
 #define ASIO_WHEEL_LOCK ASIO_WHEEL_ATTRIBUTE(capability("lock"))
 #define ASIO_WHEEL_SCOPED_LOCK ASIO_WHEEL_ATTRIBUTE(scoped_lockable)
 #define ASIO_WHEEL_GUARDED_BY(lock) ASIO_WHEEL_ATTRIBUTE(guarded_by(lock))
 
-// Of functions: which lock is to be held, or not to be, and which they take, release or return.
+// For functions: the lock that they require, exclude, take, release or return.
 #define ASIO_WHEEL_REQUIRES(lock) ASIO_WHEEL_ATTRIBUTE(requires_capability(lock))
 #define ASIO_WHEEL_EXCLUDES(lock) ASIO_WHEEL_ATTRIBUTE(locks_excluded(lock))
 #define ASIO_WHEEL_ACQUIRE(...) ASIO_WHEEL_ATTRIBUTE(acquire_capability(__VA_ARGS__))
@@ -20,6 +20,6 @@
 #define ASIO_WHEEL_RELEASE(...) ASIO_WHEEL_ATTRIBUTE(release_capability(__VA_ARGS__))
 #define ASIO_WHEEL_RETURNS(lock) ASIO_WHEEL_ATTRIBUTE(lock_returned(lock))
 
-// What Clang is to believe: that a lock is held, or that all is well, which needs a reason.
+// What Clang must believe: that a lock is held, or that all is well. The latter needs a reason.
 #define ASIO_WHEEL_ASSERTS(lock) ASIO_WHEEL_ATTRIBUTE(assert_capability(lock))
 #define ASIO_WHEEL_NO_LOCK_ANALYSIS ASIO_WHEEL_ATTRIBUTE(no_thread_safety_analysis)

@@ -1,4 +1,4 @@
-// L2 engine: the symbol that lets a library and a program fail to link if their Asio differs.
+// L2 engine: a symbol that makes linking fail if the library and the program differ in their Asio.
 #pragma once
 
 #include <asio_wheel/detail/base/export.hpp>
@@ -12,18 +12,18 @@
 #include <boost/version.hpp>
 #endif
 
-// A library and a program that differ in one of the settings below disagree about objects that both
-// touch. They would link and then hang or crash: the program's io_context is not the one that the
-// library was compiled for. So each setting is a part of a name, which every file that includes
-// this header refers to, and which only a library with the same settings defines.
+// If a library and a program differ in one of the settings below, they disagree about objects that
+// both touch. They would link and then hang or crash: the library was compiled for another
+// io_context than the program's. So each setting is a part of a name. Every file that includes this
+// header refers to the name, and only a library with equal settings defines it.
 //
-// Boost.Asio and the standalone Asio have the same settings, with and without BOOST_ in front. A
-// program that includes both is asked for those of the one that the library is on.
+// Boost.Asio and the standalone Asio have equal settings, with and without BOOST_ in front. If a
+// program includes both, the settings of the library's Asio count.
 //
-// Not among them, as both sides can do as they like: BOOST_ASIO_SEPARATE_COMPILATION and
-// HEADER_ONLY, NO_DEPRECATED, NO_EXTENSIONS, and ENABLE_BUFFER_DEBUGGING, since no buffer passes
-// through the library. What follows asks for Asio's conclusions (HAS_...) where it draws one: they
-// depend on the platform, too.
+// Some settings are left out, as the two sides may differ in them: BOOST_ASIO_SEPARATE_COMPILATION
+// and HEADER_ONLY, NO_DEPRECATED, NO_EXTENSIONS, and ENABLE_BUFFER_DEBUGGING, since no buffer
+// passes through the library. The code below tests Asio's conclusions (HAS_...) where there are
+// any, as they depend on the platform, too.
 
 // How threads wait for events: the class of the reactor.
 #if defined(ASIO_WHEEL_STANDALONE) ? defined(ASIO_HAS_IOCP) : defined(BOOST_ASIO_HAS_IOCP)
@@ -50,7 +50,7 @@
 #define ASIO_WHEEL_ABI_IO_URING
 #endif
 
-// A reactor is woken through an eventfd or a pipe: what is written to one must not go to the other.
+// A reactor is woken through an eventfd or a pipe: a write to the one must not go to the other.
 #if defined(ASIO_WHEEL_STANDALONE) ? (defined(__linux__) && !defined(ASIO_HAS_EVENTFD)) \
                                    : (defined(__linux__) && !defined(BOOST_ASIO_HAS_EVENTFD))
 #define ASIO_WHEEL_ABI_EVENTFD _no_eventfd
@@ -58,7 +58,7 @@
 #define ASIO_WHEEL_ABI_EVENTFD
 #endif
 
-// Without a timerfd nobody sets the one that the other side relies on.
+// Without a timerfd here, nobody sets the timerfd that the other side relies on.
 #if defined(ASIO_WHEEL_STANDALONE)                          \
   ? (defined(ASIO_HAS_EPOLL) && !defined(ASIO_HAS_TIMERFD)) \
   : (defined(BOOST_ASIO_HAS_EPOLL) && !defined(BOOST_ASIO_HAS_TIMERFD))
@@ -67,8 +67,8 @@
 #define ASIO_WHEEL_ABI_TIMERFD
 #endif
 
-// What mutexes, events and threads are: empty classes, or made of POSIX's or Windows' threads. With
-// MinGW the latter depends on what a file includes before Asio, so src/CMakeLists.txt decides.
+// What mutexes, events and threads are: empty classes, POSIX's, or Windows'. With MinGW the choice
+// between the last two depends on what a file includes before Asio, so src/CMakeLists.txt decides.
 #if defined(ASIO_WHEEL_STANDALONE) ? !defined(ASIO_HAS_THREADS) : !defined(BOOST_ASIO_HAS_THREADS)
 #define ASIO_WHEEL_ABI_THREADS _no_threads
 #elif defined(ASIO_WHEEL_STANDALONE) ? !defined(ASIO_HAS_PTHREADS) \
@@ -78,7 +78,7 @@
 #define ASIO_WHEEL_ABI_THREADS
 #endif
 
-// The way to a thread's own data, by which Asio knows whether the thread runs the context.
+// The way to a thread's own data, by which Asio knows that the thread runs a context.
 #if defined(ASIO_WHEEL_STANDALONE)                                             \
   ? (defined(ASIO_HAS_THREADS) && !defined(ASIO_HAS_THREAD_KEYWORD_EXTENSION)) \
   : (defined(BOOST_ASIO_HAS_THREADS) && !defined(BOOST_ASIO_HAS_THREAD_KEYWORD_EXTENSION))
@@ -109,7 +109,7 @@
 #define ASIO_WHEEL_ABI_EXECUTORS
 #endif
 
-// A recycled block has a byte more than was asked for, which whoever frees it writes to.
+// A recycled block has an extra byte. Freeing the block writes to it.
 #if defined(ASIO_WHEEL_STANDALONE)                                                       \
   ? (defined(ASIO_DISABLE_SMALL_BLOCK_RECYCLING) || defined(ASIO_DISABLE_HANDLER_HOOKS)) \
   : (defined(BOOST_ASIO_DISABLE_SMALL_BLOCK_RECYCLING) ||                                \
@@ -119,7 +119,7 @@
 #define ASIO_WHEEL_ABI_RECYCLING
 #endif
 
-// How many blocks a thread's own data has room for. A plain number, as it becomes a part of a name.
+// How many blocks fit into a thread's own data. A plain number, as it becomes a part of a name.
 #define ASIO_WHEEL_ABI_CACHE_OF(n) _cache_of_##n
 #define ASIO_WHEEL_ABI_CACHE_OF_VALUE(n) ASIO_WHEEL_ABI_CACHE_OF(n)
 #if defined(ASIO_WHEEL_STANDALONE)
@@ -144,7 +144,7 @@
 #define ASIO_WHEEL_ABI_EXCEPTIONS
 #endif
 
-// A context finds its services by their type, or by a number; it would have each of them twice.
+// A context finds its services by their type, or by a number: it would have each service twice.
 #if defined(ASIO_WHEEL_STANDALONE) ? defined(ASIO_NO_TYPEID) : defined(BOOST_ASIO_NO_TYPEID)
 #define ASIO_WHEEL_ABI_TYPEID _no_typeid
 #else
@@ -185,9 +185,9 @@
 
 namespace asio_wheel::detail {
 
-/// If the linker sends you here, compile the library and the program with the same Boost, the same
-/// Asio (Boost's or the standalone one) and the same settings of Asio. It names the program's;
-/// those of the library are in `nm -C libasio_wheel.a | grep library_and_program`.
+/// If the linker sends you here, compile the library and the program with one Boost, one Asio
+/// (Boost's or the standalone Asio) and equal settings of Asio. The linker names the program's
+/// settings; `nm -C libasio_wheel.a | grep library_and_program` shows the library's.
 namespace library_and_program_must_use_the_same_boost_and_asio_settings {
 
 /// Costs a program one pointer.
@@ -195,8 +195,8 @@ struct ASIO_WHEEL_ABI_NAME {
   /// Defined by the library; never called.
   ASIO_WHEEL_EXPORT static void agreed() noexcept;
 
-  /// The reference. A member, because it needs another name for other settings: the linker keeps
-  /// one of several variables of the same name, and with it one of several references.
+  /// The reference. It is a member, so that its name depends on the settings: of several variables
+  /// of one name the linker keeps only one, and with it only one reference.
   ASIO_WHEEL_ABI_KEEP static inline void (*const reference)() noexcept = &agreed;
 };
 

@@ -10,14 +10,14 @@
 
 namespace asio_wheel::detail {
 
-/// What has a timeout that depends on the pressure, between `shortest_` and `longest_`. If they are
-/// equal, the timeout is fixed, and the pressure need not know this.
+/// Base of an object with a timeout that depends on the pressure, between `shortest_` and
+/// `longest_`. If both are equal, the timeout is fixed, and the pressure need not know the object.
 class ASIO_WHEEL_EXPORT adaptive {
 public:
   adaptive(const adaptive&) = delete;
   adaptive& operator=(const adaptive&) = delete;
 
-  /// What a pressure of `p` leaves of the timeout.
+  /// The timeout under a pressure of `p`.
   [[nodiscard]] duration timeout_under(double p) const noexcept;
 
 protected:
@@ -43,10 +43,11 @@ private:
   friend class pressure;
   static constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
 
-  /// The deadline is due soon: files what is pending for it.
+  /// The deadline is due soon: files what is pending earlier.
   virtual void follow_pressure() noexcept = 0;
 
-  std::atomic<std::size_t> place_{none};  ///< in the pressure's list; written under its lock
+  std::atomic<std::size_t> place_{
+    none};  ///< in the pressure's list; written under the pressure's lock
 };
 
 }  // namespace asio_wheel::detail

@@ -7,15 +7,15 @@
 
 namespace asio_wheel::detail {
 
-/// The end in the slot of the tie between a wait and a slot. Either may go first.
+/// The slot's end of the tie between a wait and a slot. Either may go first.
 class ASIO_WHEEL_EXPORT slot_link : public wait_link {
 protected:
   slot_link() = default;
   ~slot_link();
 };
 
-/// Cancels the wait, if its handler has not begun. A wait has no partial effects to keep, so every
-/// type of cancellation that is asked for is granted.
+/// Cancels the wait, if its handler has not begun. A wait has no partial effects to keep, so it
+/// grants every type of cancellation.
 class ASIO_WHEEL_EXPORT cancel_link : public slot_link {
 public:
   void operator()(asio::cancellation_type_t type);

@@ -25,7 +25,7 @@ protected:
   explicit waits_of_clock(wheel_core& c) noexcept : lazy_state(c) {}
   ~waits_of_clock() = default;
 
-  /// What else is done in a critical section.
+  /// What else to do in a critical section.
   class step {
   public:
     template <class Function>
@@ -40,25 +40,26 @@ protected:
     void (*call_)(const void*);
   };
 
-  /// Does it with the lock held.
+  /// Does the step under the lock.
   void lock_for(step s) const noexcept;
 
-  /// Cancels what is pending, and does it while nothing is. Returns how many waits that were.
+  /// Cancels what is pending, and does the step while nothing is pending. Returns how many waits it
+  /// cancelled.
   std::size_t cancel_for(step s) noexcept;
 
-  /// Cancels what is pending, takes over the waits of `other`, and does it.
+  /// Cancels what is pending, takes over the waits of `other`, and does the step.
   void assign(waits_of_clock& other, step s) noexcept;
 
-  /// Blocks the calling thread for a while, until `t` at the longest.
+  /// Blocks the calling thread for a while, at most until `t`.
   void sleep_towards(time_point t) const;
 };
 
-/// What a timer of any `Clock` is, but for its executor: the counterpart of timer_state.
+/// A timer of any `Clock` without its executor: the counterpart of timer_state.
 ///
 /// Its waits are lazy. They are filed under the wheel's time at which the expiry is due if neither
-/// clock jumps. When that has come, the wheel asks again: a wait that is too early by `Clock` is
-/// filed once more. A wait is never filed for longer than `longest_look`, so that a jump is
-/// noticed. That is Asio's own limit, as its reactors sleep no longer.
+/// clock jumps. Then the wheel asks again: a wait that is too early by `Clock` is filed once more.
+/// A wait is never filed for longer than `longest_filing`, so that a jump is noticed. Asio has this
+/// limit, too: its reactors sleep no longer.
 ///
 /// `Clock::now()` and `WaitTraits` are called under the lock of the waits' shard. Asio calls them
 /// under the lock of its queue.
@@ -89,7 +90,7 @@ public:
     return t;
   }
 
-  // These cancel what is pending, and return how many that were.
+  // These cancel what is pending, and return how many waits they cancelled.
   std::size_t expires_at(expiry_type t) noexcept
   {
     const auto set = [&] { expiry_ = t; };
@@ -111,9 +112,9 @@ public:
   }
 
 private:
-  static constexpr duration longest_look = std::chrono::minutes{5};
+  static constexpr duration longest_filing = std::chrono::minutes{5};
 
-  /// When the wheel is to look at a wait, by the wheel's clock; time_point::min() if the expiry has
+  /// When the wheel is to ask again, by the wheel's clock; time_point::min() if the expiry has
   /// come.
   [[nodiscard]] time_point when(expiry_type expiry) const noexcept
   {
@@ -121,7 +122,7 @@ private:
     const expiry_type now = Clock::now();
     if (!(now < expiry)) return time_point::min();
     const duration left = saturate(WaitTraits::to_wait_duration(difference(expiry, now)));
-    return now_plus(core(), std::clamp(left, duration{1}, longest_look));
+    return now_plus(core(), std::clamp(left, duration{1}, longest_filing));
   }
 
   [[nodiscard]] time_point deadline() const noexcept override
@@ -131,7 +132,7 @@ private:
     return t;
   }
 
-  /// Too early, it could not be filed again for want of memory.
+  /// A wait that is early could not be filed again for lack of memory.
   [[nodiscard]] wait_outcome expire(time_point) noexcept override
   {
     return is_early_ ? wait_outcome::exhausted : wait_outcome::expired;

@@ -38,14 +38,14 @@ inline constexpr bool begins_with_error<std::tuple<std::exception_ptr, Rest...>>
 template <class Signature>
 concept reports_error = begins_with_error<signature_values_t<Signature>>;
 
-/// Whether this is a system_error with operation_aborted, or the first of
-/// asio::multiple_exceptions is.
+/// Returns true if this is a system_error with operation_aborted, or asio::multiple_exceptions that
+/// begin with one.
 [[nodiscard]] ASIO_WHEEL_EXPORT bool is_abort(const std::exception_ptr& e) noexcept;
 
-/// A system_error with this code.
+/// A system_error with `ec`.
 [[nodiscard]] ASIO_WHEEL_EXPORT std::exception_ptr exception_of(const error_code& ec) noexcept;
 
-/// Calls a handler, with `replacement` in the place of operation_aborted, if there is one.
+/// Calls a handler. `replacement`, if set, takes the place of operation_aborted.
 template <class Handler, class... Args>
 void call_with_replacement(const error_code& replacement, Handler&& handler, Args&&... args)
 {
@@ -83,8 +83,8 @@ public:
     values_.template emplace<i + 1>(std::forward<Args>(args)...);
   }
 
-  /// Moves the arguments out and then calls `call` with them, which may destroy this object.
-  /// Requires that this is not empty.
+  /// Moves the arguments out and then calls `call` with them. The call may destroy this object.
+  /// Requires that it is not empty.
   template <class Call>
   void deliver(Call call)
   {
@@ -106,7 +106,7 @@ private:
       return false;
   }();
 
-  /// The index of the signature with exactly such arguments, or else the first that takes them.
+  /// The index of the signature with exactly these arguments, or else of the first that takes them.
   template <class... Args>
   static constexpr std::size_t index_of()
   {

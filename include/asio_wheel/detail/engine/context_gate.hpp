@@ -1,4 +1,4 @@
-// L2 engine: whether a context still takes functions, for threads that it does not run.
+// L2 engine: a gate that is open while a context takes functions from other threads.
 #pragma once
 
 #include <asio_wheel/asio.hpp>
@@ -13,13 +13,13 @@
 
 namespace asio_wheel::detail {
 
-/// Belongs to a context, and closes when that is destroyed. Counted.
+/// Belongs to a context, and closes when the context is destroyed. Counted.
 ///
 /// The deadline of an operation may be on the wheel of another context than the operation and its
 /// handler. When the deadline comes, a thread of the wheel posts to the handler's executor. The
-/// context of that may be destroyed at the same moment, which ends the operation, but an executor
-/// must not be used from then on. So the thread posts only inside of the gate, and the destruction
-/// of a context waits for the threads that are inside. Nobody else waits for them.
+/// handler's context may be destroyed at the same moment. This ends the operation, but an executor
+/// must not be used from then on. So the thread posts only inside the gate, and the destruction of
+/// a context waits for the threads inside. Nobody else waits for them.
 class context_gate;
 
 ASIO_WHEEL_EXPORT void intrusive_ptr_add_ref(const context_gate* g) noexcept;
@@ -28,10 +28,10 @@ ASIO_WHEEL_EXPORT void intrusive_ptr_release(const context_gate* g) noexcept;
 /// The gate of a context. Throws std::bad_alloc.
 [[nodiscard]] ASIO_WHEEL_EXPORT intrusive_ptr<context_gate> gate_of(asio::execution_context& c);
 
-/// Keeps a context while it lasts, if it is true.
+/// Keeps a context alive, if it is true.
 class ASIO_WHEEL_EXPORT kept_context {
 public:
-  /// @param g  null: nothing has to be kept
+  /// @param g  null: there is nothing to keep
   explicit kept_context(context_gate* g) noexcept : gate_(g), is_kept_(!g || enter()) {}
   kept_context(const kept_context&) = delete;
   kept_context& operator=(const kept_context&) = delete;
@@ -50,7 +50,7 @@ private:
   const bool is_kept_;
 };
 
-/// Work on a context that a gate owns, so that it goes with the context at the latest.
+/// Work on a context. A gate owns it, so that it goes with the context at the latest.
 struct ASIO_WHEEL_EXPORT gated_work {
   using list = std::list<std::unique_ptr<gated_work>>;
 
@@ -62,11 +62,11 @@ struct ASIO_WHEEL_EXPORT gated_work {
 /// Leaves work to a gate. Throws std::bad_alloc.
 ASIO_WHEEL_EXPORT void leave_work(context_gate& g, std::unique_ptr<gated_work> w);
 
-/// Destroys it. Requires the context to be kept.
+/// Destroys work. Requires a kept_context.
 ASIO_WHEEL_EXPORT void finish_work(context_gate& g, gated_work& w) noexcept;
 
-/// Outstanding work on an executor, as asio::executor_work_guard. With a gate, its context may go
-/// first, in another thread.
+/// Outstanding work on an executor, as asio::executor_work_guard. With a gate, the executor's
+/// context may go first, in another thread.
 template <class Executor>
 class work_of_context {
 public:
@@ -93,7 +93,7 @@ public:
   }
 
 private:
-  // A handler that may run anywhere has no executor to count work on.
+  // A handler that may run anywhere has no executor for work.
   using guard = std::conditional_t<asio::execution::is_executor<Executor>::value ||
                                      asio::is_executor<Executor>::value,
                                    asio::executor_work_guard<Executor>, Executor>;

@@ -17,24 +17,24 @@
 
 namespace asio_wheel::detail {
 
-/// How an operation that its deadline cut short says so.
+/// How an operation reports that its deadline has ended it.
 enum class deadline_report : std::uint8_t {
   aborted,    ///< as if cancelled: operation_aborted
   timed_out,  ///< asio::error::timed_out
-  abandoned,  ///< the same, even if it has not ended
+  abandoned,  ///< asio::error::timed_out, even if it has not ended
 };
 
-/// How an operation has ended, if the last holder of its state is to see to the rest.
+/// How an operation has ended, if the last holder of its state has to do the rest.
 enum class operation_end : std::uint8_t {
-  none,       ///< not yet, or nobody has to see to it
+  none,       ///< not yet, or there is nothing to do
   abandoned,  ///< it was destroyed
-  completed,  ///< and has left its result behind
+  completed,  ///< it has left its result behind
 };
 
-/// Throws std::logic_error: where to keep a deadline cannot be told.
+/// Throws std::logic_error: no wheel for a deadline can be found.
 [[noreturn]] ASIO_WHEEL_EXPORT void fail_without_wheel();
 
-/// Where the deadline of an operation is filed once that has been initiated.
+/// Where to file the deadline of an operation, once it has been initiated.
 struct ASIO_WHEEL_EXPORT deadline_filing {
   [[gnu::flatten]] deadline_filing(wheel_core& c, duration delay) noexcept;
   [[gnu::flatten]] deadline_filing(wheel_core& c, time_point deadline) noexcept;
@@ -48,7 +48,7 @@ struct ASIO_WHEEL_EXPORT deadline_filing {
   }
 };
 
-/// The same for one that is guarded.
+/// Where to file the deadline of a guarded operation.
 struct guard_filing {
   guarded_by& by;
 
@@ -60,44 +60,43 @@ struct guard_filing {
 
 /// Base of the state of an operation with a deadline.
 ///
-/// The wait lives as any other (wait_op.hpp), but for two things. The memory is the operation's: an
-/// operation that ends takes the wait out, wherever it is, and that is the end of it. And when the
-/// wait begins, it does not end the operation, but cancels it, on the handler's executor: it
-/// **fires**.
+/// The wait lives as any other (wait_op.hpp), with two exceptions. The operation owns the memory:
+/// when the operation ends, it erases the wait, wherever the wait is. And when the wait begins, it
+/// does not end the operation, but cancels it, on the handler's executor: it **fires**.
 ///
-/// Whoever ends the operation calls its handler, at once. Only while somebody is inside the state,
-/// its **holder**, the state has to stay: the function that initiates the operation, whoever is
-/// passing on a cancellation from outside, and the deadline once the wheel has taken it up. An end
-/// that finds one leaves the result behind, and the last holder to go sees to the handler.
+/// The end of the operation calls its handler at once, unless the state has **holders**. Holders
+/// are the initiation, each cancellation on its way from outside, and the deadline once the wheel
+/// has taken it up. If there is a holder, the end leaves the result behind, and the last holder to
+/// go calls the handler.
 ///
-/// If the handler has an executor other than the wheel's, the deadline goes there, and holds the
-/// state on its way. Nobody waits for it.
+/// If the handler's executor is not the wheel's, the deadline goes to the handler's executor, and
+/// holds the state on its way. Nobody waits for it.
 ///
-/// An operation that was cancelled from outside before its deadline fires may have completed, with
-/// the completion still queued. So its deadline goes once behind what is queued: what is told then
-/// is the cancellation, if the operation has listened.
+/// If an operation was cancelled from outside before its deadline fires, its completion may still
+/// be queued. So the deadline goes once behind what is queued: the cancellation is reported then,
+/// if the operation has listened.
 ///
-/// The deadline is filed when the operation has been initiated: there is something to cancel then.
-/// The lock of the wait's shard guards all that is private here.
+/// The deadline is filed after the operation was initiated: there is nothing to cancel before. The
+/// lock of the wait's shard guards all private members.
 class ASIO_WHEEL_EXPORT deadline_wait : public guarded_wait {
 public:
   /// What the operation proper listens to.
   [[nodiscard]] embedded_signal& signal() noexcept { return signal_; }
 
-  /// The operation behind `link`, for a cancellation of `type` from outside, until its release();
-  /// nullptr if it has ended.
+  /// Holds the operation behind `link`, for a cancellation of `type` from outside, until release().
+  /// Returns nullptr if the operation has ended.
   [[nodiscard]] static deadline_wait* hold(slot_link& link,
                                            asio::cancellation_type_t type) noexcept;
 
-  /// Gives up a hold. Whether the operation has ended, and the state is now the caller's.
+  /// Gives up a hold. Returns true if the operation has ended and the state is now the caller's.
   [[nodiscard]] bool release() noexcept;
 
 protected:
   /// What is left to the caller of leave().
   struct departure {
     bool is_last = true;          ///< the state is the caller's
-    shard* to_tell_of = nullptr;  ///< wheel_core::tell_driver(), behind the operation's handler: by
-                                  ///< then the next operation has often started
+    shard* to_tell_of = nullptr;  ///< for wheel_core::tell_driver(), behind the operation's
+                                  ///< handler: often the next operation has started by then
   };
 
   deadline_wait(ask_fn f, const deadline_filing& where, asio::cancellation_type_t type,
@@ -131,74 +130,76 @@ protected:
     link.connect(*shard_, *this);
   }
 
-  /// Files the deadline, unless the operation has ended, or there is none to file. False if the
-  /// state is now the caller's, as with release().
+  /// Files the deadline, unless the operation has ended, or there is nothing to file. Returns false
+  /// if the state is now the caller's.
   ///
-  /// A deadline that is refused fires at once, as one: so does one there is no memory for.
+  /// A refused deadline fires at once, as refused. So does a deadline without memory.
   [[nodiscard, gnu::flatten]] bool start(tick when) noexcept;
 
-  /// The same for one that is guarded.
+  /// As start(), for a guarded operation.
   [[nodiscard, gnu::flatten]] bool start_guarded() noexcept;
 
-  /// The guarded operation has ended: if the guard has not let go of it, and it has no holder, that
-  /// leaves the state to the caller. Whether it does; otherwise leave() is to be called.
+  /// The guarded operation has ended. Returns true if it is still guarded and has no holder: the
+  /// state is the caller's then. Otherwise call leave().
   [[nodiscard, gnu::flatten]] bool end_guarded() noexcept;
 
-  /// The operation has ended: takes the deadline out. If that does not leave the state to the
-  /// caller, the holders are to see to the rest, unless `how` is none.
+  /// The operation has ended: erases the deadline. If the state has holders, the last holder does
+  /// the rest, unless `how` is none.
   [[nodiscard, gnu::flatten]] departure leave(operation_end how) noexcept;
 
-  /// leave() and tell_driver(), where no handler is to be called. Whether the state is the
+  /// leave() and tell_driver(), without a handler to call. Returns true if the state is the
   /// caller's.
   [[nodiscard]] bool leave_and_tell(operation_end how) noexcept;
 
   [[nodiscard]] operation_end end() const noexcept { return end_; }
 
-  /// What becomes of a deadline that was taken up.
+  /// What happens to a deadline that was taken up.
   enum class firing : std::uint8_t {
     now,    ///< it begins: the operation is to be cancelled
     later,  ///< it goes behind what is queued first
     off,    ///< there is nothing to cancel
   };
 
-  /// Asks whether to go on with a deadline that is on its way.
-  [[nodiscard]] firing look() noexcept;
+  /// Returns `off` if a deadline on its way has nothing to cancel any more, else `later`.
+  [[nodiscard]] firing check() noexcept;
 
-  /// Decides on one that has arrived. `later` says that for once, and after an emission.
+  /// Decides on a deadline that has arrived. Says `later` once after each cancellation from
+  /// outside.
   [[nodiscard]] firing begin(time_point taken_up) noexcept;
 
-  /// Returns true if the operation goes on. Requires a hold.
+  /// Returns true if the operation still runs. Requires a hold.
   [[nodiscard]] bool goes_on() noexcept;
 
-  /// The handler is about to be called instead: nothing is passed on to the operation any more.
-  /// Returns false if it has ended. Requires a hold.
+  /// The handler is about to be called instead: passes nothing on to the operation any more.
+  /// Returns false if the operation has ended. Requires a hold.
   [[nodiscard]] bool leave_alone() noexcept;
 
-  /// Leaves a deadline that was taken up to the next function that lets deadlines fire, and gives
-  /// up its hold. Whether the operation has ended meanwhile, and the state is now the caller's.
+  /// Leaves a deadline that was taken up to the next firing, and gives up its hold. Returns true if
+  /// the operation has ended meanwhile and the state is now the caller's.
   [[nodiscard]] bool requeue() noexcept;
 
-  /// An executor has refused the deadline: the next pass tries again, and its hold is given up.
-  /// False if the operation has ended, or the wheel is closed; then nothing is changed.
+  /// An executor has refused the deadline: gives up its hold, and the next pass tries again.
+  /// Returns false, with nothing changed, if the operation has ended or the wheel is closed.
   [[nodiscard]] bool keep_refused() noexcept;
 
-  /// An executor has refused the result, which is the caller's: the next pass tries again. False if
-  /// the wheel is closed.
+  /// An executor has refused the result: the next pass tries again. Returns false if the wheel is
+  /// closed. Requires that the state is the caller's.
   [[nodiscard]] bool keep_finished() noexcept;
 
   /// An executor has dropped the deadline on its way.
   void drop() noexcept;
 
-  /// What to report in place of operation_aborted: timed_out or rejected; `expired` if nothing.
+  /// What to report in place of operation_aborted: timed_out or rejected, or `expired` for nothing.
   [[nodiscard]] wait_outcome replacement() const noexcept { return replacement_; }
 
-  /// The same while there may be another holder, who decides.
+  /// As replacement(), while another holder may change it.
   [[nodiscard]] wait_outcome ask_replacement() const noexcept;
 
-  /// What a guarded operation is told in its place.
+  /// What a guarded operation reports in place of operation_aborted.
   [[nodiscard]] error_code guards_error(wait_outcome how) noexcept;
 
-  /// Keeps the core while the state is being freed, if it has to be.
+  /// Takes over the count of the core, if the state has one, to keep the core while the state is
+  /// freed.
   [[nodiscard]] intrusive_ptr<wheel_core> take_core() noexcept
   {
     if (!keeps_core_) return nullptr;
@@ -209,7 +210,7 @@ protected:
 private:
   [[nodiscard]] bool has_ended() const noexcept { return end_ != operation_end::none; }
 
-  /// Whether the deadline is over: its operation has ended, or is about to say so.
+  /// Returns true if the deadline is over: its operation has ended, or the wait is unreachable.
   [[nodiscard]] bool is_over() const noexcept;
   [[nodiscard]] bool end_first() noexcept;
   [[nodiscard, gnu::cold]] bool start_first(shard& sh) noexcept ASIO_WHEEL_RELEASE(sh);

@@ -14,12 +14,12 @@
 
 namespace asio_wheel::detail {
 
-/// An `asio::cancellation_signal` with room for the handler that an operation puts into its slot.
-/// The handlers of Asio's operations fit. A larger handler gets memory as a wait does. That spares
-/// 56 to 72 instructions of an operation, and an allocation (bench/LOG.md).
+/// An `asio::cancellation_signal` with storage for the handler that an operation puts into its
+/// slot. The handlers of Asio's operations fit. A larger handler gets memory as a wait does. This
+/// saves an operation 56 to 72 instructions and an allocation (bench/LOG.md).
 ///
-/// Code that stores an `asio::cancellation_slot`, as Boost.Beast does, makes this an Asio signal,
-/// for as long as it lasts: see asio_slot().
+/// Code that stores an `asio::cancellation_slot`, as Boost.Beast does, makes this an Asio signal
+/// for good: see asio_slot().
 ///
 /// Not thread-safe, like Asio's.
 class embedded_signal {
@@ -43,7 +43,8 @@ public:
     return is_asios() ? asio_signal_.slot().has_handler() : of_ != nullptr;
   }
 
-  /// Replaces the handler. Throws what its constructor or its allocation throws, and then has none.
+  /// Replaces the handler. Throws what its constructor or its allocation throws, and has no handler
+  /// then.
   template <class Handler, class... Args>
   Handler& emplace(Args&&... args)
   {
@@ -69,9 +70,9 @@ public:
     if (const auto destroy = std::exchange(of_, nullptr)->destroy) destroy(*this);
   }
 
-  /// Returns the slot as Asio's type, and keeps what is in it. From then on handlers are in an Asio
-  /// signal, in memory that Asio keeps for that, so that this slot and Asio's are one. Throws
-  /// std::bad_alloc if there is a handler to be taken along.
+  /// Returns the slot as Asio's type, and keeps its handler. From then on handlers are in an Asio
+  /// signal, in Asio's memory, so that this slot and Asio's are one. Throws std::bad_alloc, only if
+  /// there is a handler.
   [[nodiscard, gnu::noinline, gnu::cold]] asio::cancellation_slot asio_slot()
   {
     if (!is_asios()) {
@@ -88,10 +89,10 @@ public:
   }
 
 private:
-  /// What is done with the object in the room.
+  /// The functions of the object in the storage.
   struct functions {
     void (*call)(embedded_signal&, asio::cancellation_type_t);
-    void (*destroy)(embedded_signal&) noexcept;  ///< null: nothing is to be done
+    void (*destroy)(embedded_signal&) noexcept;  ///< null: nothing to do
   };
 
   template <class T>
@@ -121,7 +122,7 @@ private:
   static void destroy_asios(embedded_signal& s) noexcept { std::destroy_at(&s.asio_signal_); }
   static constexpr functions functions_of_asios{&emit_asios, &destroy_asios};
 
-  /// In an Asio signal, stands for the handler that is still in the room.
+  /// In an Asio signal, stands for the handler that is still in the storage.
   class taken_along {
   public:
     explicit taken_along(embedded_signal& s) noexcept : signal_(&s), of_(s.of_) {}
@@ -138,7 +139,7 @@ private:
     const functions* of_;
   };
 
-  /// Stands for a handler that the room is too small for.
+  /// Stands for a handler that does not fit into the storage.
   template <class Handler>
   struct large {
     struct object : recycled<object> {
@@ -161,7 +162,7 @@ private:
 
   [[nodiscard]] bool is_asios() const noexcept { return of_ == &functions_of_asios; }
 
-  const functions* of_ = nullptr;  ///< of what is in the room; null if that is nothing
+  const functions* of_ = nullptr;  ///< of the object in the storage; null without an object
   union {
     mutable asio::cancellation_signal asio_signal_;  ///< where the handlers are if is_asios()
   };

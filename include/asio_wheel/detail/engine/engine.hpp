@@ -1,4 +1,4 @@
-// L2 engine: the seam. What users' code may ask of a wheel; all that answers is compiled into the
+// L2 engine: the seam: what users' code may ask of a wheel. The answers are compiled into the
 // library.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace asio_wheel::detail {
 
-/// A wheel: its shards, its clock and what drives it. Counted by the service and by every timer.
+/// A wheel: its shards, its clock and its driver. The service and every timer count as owners.
 class wheel_core;
 
 ASIO_WHEEL_EXPORT void intrusive_ptr_add_ref(const wheel_core* c) noexcept;
@@ -34,14 +34,14 @@ ASIO_WHEEL_EXPORT void intrusive_ptr_release(const wheel_core* c) noexcept;
 [[nodiscard]] ASIO_WHEEL_EXPORT time_point deadline_after(const wheel_core& c,
                                                           duration delay) noexcept;
 
-/// `delay` from the present, by which deadlines pass. Saturates.
+/// now() + `delay`; saturates.
 [[nodiscard]] ASIO_WHEEL_EXPORT time_point now_plus(const wheel_core& c, duration delay) noexcept;
 
 /// Returns true if the deadline is now or earlier.
 [[nodiscard]] ASIO_WHEEL_EXPORT bool has_passed(const wheel_core& c, time_point deadline) noexcept;
 
-// Start a wait that is no timer's; it is the wheel's from here on.
-// Throw std::bad_alloc, with nothing changed and the wait not taken over.
+// Start a wait without a timer; the wheel takes it over. Throw std::bad_alloc, with nothing changed
+// and the wait not taken over.
 
 ASIO_WHEEL_EXPORT void start_wait(wheel_core& c, wait_op& op, duration delay);
 ASIO_WHEEL_EXPORT void start_wait(wheel_core& c, wait_op& op, time_point deadline);
@@ -53,29 +53,29 @@ ASIO_WHEEL_EXPORT void start_wait(wheel_core& c, wait_op& op, time_point deadlin
 ASIO_WHEEL_EXPORT void drop_wait(wait_op& op, shard& sh) noexcept;
 [[nodiscard]] ASIO_WHEEL_EXPORT bool keep_refused_wait(wait_op& op, shard& sh) noexcept;
 
-/// How many handlers have begun, of waits and of operations that have a deadline.
+/// How many handlers have begun, of waits and of operations with a deadline.
 [[nodiscard]] ASIO_WHEEL_EXPORT std::uint64_t handlers_begun(const wheel_core& c) noexcept;
 
 /// How many operations go on without their handlers.
 [[nodiscard]] ASIO_WHEEL_EXPORT std::atomic<std::size_t>& abandoned_on(wheel_core& c) noexcept;
 
-/// The answer of a wait that was asked for its handler's type (wait_request::describe); null if
-/// types have no names in this program.
+/// The answer of a wait to wait_request::describe: its handler's type; null if types have no names
+/// in this program.
 ASIO_WHEEL_EXPORT void describe_wait(shard& sh, const std::type_info* handler) noexcept;
 
-/// What the handler of a refused wait is told.
+/// What the handler of a refused wait gets.
 [[nodiscard]] ASIO_WHEEL_EXPORT error_code too_many_pending() noexcept;
 
-/// Tells the driver what is not needed any more at `sh`, if anything.
+/// Tells the driver which wake-up `sh` no longer needs, if any.
 ASIO_WHEEL_EXPORT void tell_driver(shard& sh) noexcept;
 
-/// While one lasts and says true, the context of the wheel does not go.
-class ASIO_WHEEL_EXPORT posting_section {
+/// If it is true, the context of the wheel does not go while it lasts.
+class ASIO_WHEEL_EXPORT posting_guard {
 public:
-  explicit posting_section(wheel_core& c) noexcept;
-  posting_section(const posting_section&) = delete;
-  posting_section& operator=(const posting_section&) = delete;
-  ~posting_section();
+  explicit posting_guard(wheel_core& c) noexcept;
+  posting_guard(const posting_guard&) = delete;
+  posting_guard& operator=(const posting_guard&) = delete;
+  ~posting_guard();
 
   explicit operator bool() const noexcept { return core_ != nullptr; }
 

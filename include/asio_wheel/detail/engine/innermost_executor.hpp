@@ -19,7 +19,7 @@ inline constexpr bool hides_context = !asio::can_query_v<Executor, asio::executi
                                       asio::execution::is_executor<Executor>::value;
 
 /// Returns the executor inside a strand, and any other executor itself. The result does not track
-/// work, which would keep the context running as long as it has a wheel.
+/// work: it would keep the context running as long as the wheel lives.
 [[nodiscard]] ASIO_WHEEL_EXPORT asio::any_io_executor innermost_executor(
   const asio::any_io_executor& ex);
 
@@ -28,7 +28,7 @@ template <class Executor>
 using posting = std::decay_t<decltype(asio::require(std::declval<const Executor&>(),
                                                     asio::execution::blocking.never))>;
 
-/// Returns the first of `Targets` that an erased executor holds; throws if that is none of them.
+/// Returns the target of an erased executor if it is one of `Targets`; throws if not.
 template <class... Targets, class Executor>
 [[nodiscard]] asio::any_io_executor target_of(const Executor& ex)
 {
@@ -41,8 +41,8 @@ template <class... Targets, class Executor>
   return found;
 }
 
-/// The same for any other executor. One that hides its context, as any_completion_executor does,
-/// has to hold one of Asio's own.
+/// As above, for any executor type. An executor that hides its context, as any_completion_executor,
+/// must hold an executor of Asio's own.
 template <class Executor>
 [[nodiscard]] asio::any_io_executor innermost_executor(const Executor& ex)
 {
@@ -59,7 +59,7 @@ template <class Executor>
   }
 }
 
-/// The same for a strand.
+/// As above, for a strand.
 template <class Inner>
 [[nodiscard]] asio::any_io_executor innermost_executor(const asio::strand<Inner>& ex)
 {
@@ -76,7 +76,7 @@ template <class Executor>
     return ex.context();
 }
 
-/// Whether it is an executor of that context.
+/// Returns true if `ex` is an executor of `context`.
 template <class Executor>
 [[nodiscard]] bool is_of_context(const Executor& ex,
                                  const asio::execution_context& context) noexcept

@@ -1,4 +1,4 @@
-// L2 engine: memory for waits and what comes with them.
+// L2 engine: memory for waits and their kin.
 #pragma once
 
 #include <asio_wheel/asio.hpp>
@@ -12,18 +12,18 @@
 
 namespace asio_wheel::detail {
 
-/// Recycled blocks consist of whole cache lines: the unit of their sizes, and their alignment.
+/// The unit of recycled blocks, and their alignment: a cache line.
 inline constexpr std::size_t op_line = 64;
 inline constexpr std::size_t most_recycled_lines = 8;
 
 /// A block of 1 to `most_recycled_lines` cache lines. Throws std::bad_alloc.
 [[nodiscard]] ASIO_WHEEL_EXPORT void* allocate_recycled_op(std::size_t lines);
 
-/// Frees such a block, in any thread.
+/// Frees a recycled block, in any thread.
 ASIO_WHEEL_EXPORT void deallocate_recycled_op(void* p, std::size_t lines) noexcept;
 
-/// Replaces std::allocator where waits are allocated, one at a time. Recycles their memory, unless
-/// they are large or over-aligned.
+/// Replaces std::allocator for waits, one at a time. Recycles their memory, unless they are large
+/// or over-aligned.
 template <class T>
 class op_allocator {
 public:
@@ -62,7 +62,7 @@ struct recycled {
   static void operator delete(void* p) noexcept { op_allocator<T>().deallocate(p); }
 };
 
-/// The allocator for a `T` whose handler has `Allocator`.
+/// The allocator of a `T` for a handler with `Allocator`.
 template <class Allocator, class T>
 struct op_allocator_for {
   using type = typename std::allocator_traits<Allocator>::template rebind_alloc<T>;
@@ -72,7 +72,7 @@ struct op_allocator_for<std::allocator<U>, T> {
   using type = op_allocator<T>;
 };
 
-/// Destroys a `T`, which the allocator of a handler has allocated, and frees its memory.
+/// Destroys a `T` from a handler's allocator, and frees its memory.
 template <class T, class Handler>
 struct op_deleter {
   using allocator_type = typename op_allocator_for<asio::associated_allocator_t<Handler>, T>::type;
@@ -106,9 +106,9 @@ template <class T, class H, class... Args>
   return op_ptr<T, std::decay_t<H>>(memory, {std::move(allocator)});
 }
 
-/// Destroys what make_op() has made, and frees its memory: the call of the handler, which is
-/// returned, may well need that for the next operation. Nor may it outlive the handler, which may
-/// own what the allocator draws on.
+/// Destroys what make_op() has made, frees its memory, and returns the handler. The call of the
+/// handler may need the memory for the next operation. The handler may own the allocator's memory,
+/// so it must go last.
 template <class T, class Handler>
 [[nodiscard]] Handler take_handler(T* op, Handler& handler)
 {

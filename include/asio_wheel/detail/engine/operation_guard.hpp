@@ -20,14 +20,14 @@ class operation_guard;
 class shard_lock;
 using guard_ptr = intrusive_ptr<operation_guard>;
 
-/// What guards an operation. Tokens carry it through a dozen functions, and it stays in registers
-/// only if none of its destructors is called.
+/// What guards an operation. Tokens carry it through a dozen functions. It stays in registers only
+/// if its destructors are all inline.
 struct guarded_by {
-  /// Later than any deadline of an operation's own.
+  /// Later than the own deadline of any operation.
   static constexpr time_point latest = time_point::max() - duration{1};
 
   /// @param t  the operation's own deadline, if the guard has none
-  /// @param c  says why there is this deadline, for note_timeout()
+  /// @param c  the cause of this deadline, for note_timeout()
   guarded_by(guard_ptr g, time_point t = latest, std::uint8_t c = 0) noexcept
     : guard(std::move(g)),
       until(t),
@@ -54,27 +54,26 @@ struct policy_terms {
   std::uint8_t cause = 0;  ///< of the deadlines that are the policy's: see guarded_by
 };
 
-/// Operations that share one lazy wait: either all have the one deadline of the guard, which
-/// anybody may put off, or each has its own.
+/// Operations that share one lazy wait. Either all have the guard's deadline, which may move at any
+/// time, or each has its own.
 ///
-/// To guard an operation is to put its deadline (deadline_wait.hpp) into a list. It is **guarded**
-/// then, and the wheel knows nothing of it. What the wheel has is the guard's own wait. It is filed
-/// for the earliest deadline, and rests (shard.hpp) while the list is empty: the next operation
-/// finds it filed. When the wait expires, every deadline in the list is filed as due, and from
-/// there lives as any other. It is asked once more when it
-/// begins, and goes back into the list if it has not passed.
+/// The deadline of a **guarded** operation (deadline_wait.hpp) is in the guard's list, and the
+/// wheel does not know it. The wheel has the guard's own wait, filed for the earliest deadline. The
+/// wait rests (shard.hpp) while the list is empty: the next operation finds it filed. When the wait
+/// expires, every deadline in the list is filed as due, and from there lives as any other. When a
+/// deadline begins, it goes back into the list if it has not passed.
 ///
-/// Counted: by whoever owns the deadline, by each operation until it ends, by tokens, and by the
+/// Counted by the owner of the deadline, by each operation until it ends, by tokens, and by the
 /// wheel while the wait is filed. So operations and owner may go in any order. When the owner or
-/// the context goes, the operations go on unguarded, even those that were about to be cancelled:
-/// often the socket goes with the owner, and Asio does not allow to cancel an operation of a socket
-/// that is gone.
+/// the context goes, the operations go on unguarded, even if they were about to be cancelled: often
+/// the socket goes with the owner, and Asio does not allow to cancel an operation of a socket that
+/// is gone.
 class ASIO_WHEEL_EXPORT operation_guard final : public lazy_wait_op,
                                                 private moving_deadline,
                                                 public intrusive_ref_counter<operation_guard>,
                                                 public recycled<operation_guard> {
 public:
-  /// For operations that end at `source`, or, without one, each at its own time.
+  /// For operations that end at `source`, or without a source each at its own time.
   explicit operation_guard(wheel_core& c, moving_deadline* source = nullptr);
   operation_guard(const operation_guard&) = delete;
   operation_guard& operator=(const operation_guard&) = delete;
@@ -85,71 +84,73 @@ public:
 
   policy_terms terms;  ///< of operations that start; the owner guards this, not the lock
 
-  /// Whether the wait is filed, and ends at `until` or before. Without the lock that is a hint.
+  /// Returns true if the wait is filed, and ends at `until` or before. Without the lock this is a
+  /// hint.
   [[nodiscard]] bool is_filed_by(time_point until) const noexcept
   {
     return filed_for_.load(std::memory_order_relaxed) <= until;
   }
 
-  /// Whether `until` has passed. Looks at the clock only if the wait does not answer for that.
+  /// Returns true if `until` has passed. Reads the clock only if the wait does not end by `until`.
   [[nodiscard]] bool has_passed(time_point until) const noexcept
   {
     return !is_filed_by(until) && detail::has_passed(*core_, until);
   }
 
-  // Of the deadline of an operation.
+  // For the deadline of an operation.
 
-  /// Guards it. Requires that the wait is filed by its time.
+  /// Guards the deadline. Requires is_filed_by() its time.
   void insert(guarded_wait& deadline) noexcept ASIO_WHEEL_REQUIRES(shard_);
 
-  /// Guards it, and files the wait by its time. Returns a tick to wake up at, or no_tick.
+  /// Guards the deadline, and files the wait by its time. Returns a tick to wake up at, or no_tick.
   [[nodiscard]] tick add(shard_lock& lock, guarded_wait& deadline) noexcept
     ASIO_WHEEL_REQUIRES(shard_);
 
-  /// Guards it no more: its operation has ended. That leaves rest() to do.
+  /// Stops guarding a deadline whose operation has ended. Call rest() afterwards.
   void erase(guarded_wait& deadline) noexcept ASIO_WHEEL_REQUIRES(shard_);
 
-  /// The same for one that is guarded no more.
+  /// The operation of a deadline that is not guarded any more has ended.
   void set_ended() noexcept { has_started_.store(false, std::memory_order_relaxed); }
 
-  /// Guards one again that is due and about to begin, if it has not passed or the guard is gone.
-  /// Whether it has not.
+  /// Takes back a due deadline that is about to begin, unless it has passed. If the guard is
+  /// closed, drops the deadline. Returns false if the deadline begins.
   [[nodiscard]] bool guard_again(guarded_wait& deadline, tick& refiled) noexcept;
 
-  /// The source's deadline was brought forward. Returns a tick to wake up at, or no_tick.
+  /// The source's deadline has moved to earlier. Returns a tick to wake up at, or no_tick.
   [[nodiscard]] tick refile_earlier() noexcept;
 
-  /// Lets the wait rest, if there is nothing to guard, and gives up a count. To be called behind
-  /// the handler of an operation that has ended. Most often that has started the next one, whose
-  /// end will see to this.
+  /// Lets the wait rest if there is nothing to guard, and gives up a count. Call this behind the
+  /// handler of an ended operation. Most often the handler has started the next operation, and its
+  /// end will do this.
   [[gnu::always_inline]] static void rest(operation_guard* counted) noexcept
   {
     if (!counted->has_started_.load(std::memory_order_relaxed)) counted->rest_if_idle();
     intrusive_ptr_release(counted);
   }
 
-  /// What operations report that end by their deadlines: timed_out unless it is set.
+  /// Sets what operations report if their deadlines end them. The default is timed_out.
   void set_error(const error_code& ec) noexcept;
 
-  /// An operation ends by its deadline. Returns what it reports.
+  /// Its deadline has ended an operation. Returns what the operation reports.
   error_code note_timeout(std::uint8_t cause) noexcept;
 
-  /// The cause of the latest of these; zero if there was none.
+  /// The cause of the latest timeout; zero if there was none.
   [[nodiscard]] std::uint8_t latest_cause() noexcept;
 
-  /// `source` takes the place of the one there was so far.
+  /// `source` takes the place of the present source.
   void move_to(moving_deadline& source) noexcept;
 
-  // Signs of life, which the operations of a stream pass on to the sources of other guards. As the
-  // stream, these four are used by one thread at a time.
+  // The operations of a stream pass signs of life on to the sources of other guards. One thread at
+  // a time may use these four, as with the stream.
 
-  /// Passes them on to the source of `other`, as long as there is one. Throws std::bad_alloc.
+  /// Passes signs of life on to the source of `other`, as long as it has a source. Throws
+  /// std::bad_alloc.
   void feed(intrusive_ptr<operation_guard> other);
   void feed_nothing() noexcept { fed_.clear(); }
   [[nodiscard]] bool feeds() const noexcept { return !fed_.empty(); }
   void pass_on(peer_activity what) const noexcept;
 
-  /// Guards nothing any more: what was started goes on without a deadline.
+  /// Guards nothing any more: running operations go on without a deadline.
   void close() noexcept;
 
 private:
@@ -161,7 +162,7 @@ private:
 
   void note_own_activity(peer_activity what, time_point now) noexcept;
   [[nodiscard]] bool is_closed() noexcept;
-  [[nodiscard]] tick look_ahead() noexcept ASIO_WHEEL_REQUIRES(shard_);
+  [[nodiscard]] tick note_filing() noexcept ASIO_WHEEL_REQUIRES(shard_);
   [[nodiscard]] tick file(shard_lock& lock) noexcept ASIO_WHEEL_REQUIRES(shard_);
   [[nodiscard]] tick refile() noexcept ASIO_WHEEL_REQUIRES(shard_);
   void end_guarded(wait_outcome outcome) noexcept;
@@ -183,7 +184,7 @@ private:
   std::uint8_t latest_cause_ ASIO_WHEEL_GUARDED_BY(shard_) = 0;
 
   // Read without the lock.
-  std::atomic<bool> has_started_{false};          ///< an operation, since the latest that ended
+  std::atomic<bool> has_started_{false};          ///< an operation, since the latest end
   std::atomic<time_point> filed_for_{not_filed};  ///< until the wait ends
 
   wait_list guarded_ ASIO_WHEEL_GUARDED_BY(shard_);

@@ -1,4 +1,4 @@
-// L2 engine: which wheel this thread used last, and in which context.
+// L2 engine: the wheel that a thread used last, and its context.
 #pragma once
 
 #include <asio_wheel/asio.hpp>
@@ -10,9 +10,9 @@ class wheel_timer_service;
 
 namespace asio_wheel::detail {
 
-/// The context's wheel, if it is the last one that this thread remembered and none has been
-/// destroyed since; nullptr says nothing. Asio's own way takes a mutex and a walk along a list,
-/// which is more than all the rest of a deadline.
+/// The context's wheel, if this thread remembered it last and no wheel was destroyed since; nullptr
+/// means nothing. Asio's own way locks a mutex and walks along a list: more than all the rest of a
+/// deadline.
 [[nodiscard]] ASIO_WHEEL_EXPORT wheel_timer_service* recent_wheel(
   const asio::execution_context& context) noexcept;
 
@@ -20,7 +20,7 @@ namespace asio_wheel::detail {
 ASIO_WHEEL_EXPORT void remember_wheel(const asio::execution_context& context,
                                       wheel_timer_service& wheel) noexcept;
 
-/// To be called when a wheel goes: all threads forget theirs.
-void forget_wheels() noexcept;
+/// Call this when a wheel goes: no thread remembers a wheel any more.
+void clear_recent_wheels() noexcept;
 
 }  // namespace asio_wheel::detail

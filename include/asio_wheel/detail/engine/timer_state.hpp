@@ -1,4 +1,4 @@
-// L2 engine: the waits that are pending on one object, and the expiry of a timer.
+// L2 engine: the pending waits of one object, and the expiry of a timer.
 #pragma once
 
 #include <asio_wheel/asio.hpp>
@@ -14,63 +14,62 @@ namespace asio_wheel::detail {
 class shard_lock;
 class wheel_core;
 
-/// What timers, watchdogs and tasks have in common: waits that are cancelled together.
+/// The base of timers, watchdogs and tasks: waits that are cancelled together.
 ///
-/// All waits of one object have the same shard, which guards everything here. It is the shard of a
-/// thread that is about to start the first of them: while there are none, it may take the object
-/// over from another one's.
+/// All waits of one object are in one shard. The shard's lock guards everything here. A thread that
+/// is about to start the first wait may move the object, without waits, to its own shard.
 ///
-/// Thread-safe, but for construction, destruction and moves of the object itself.
+/// Thread-safe, except for construction, destruction and moves of the object itself.
 class ASIO_WHEEL_LOCK ASIO_WHEEL_EXPORT timer_waits {
 public:
   timer_waits(const timer_waits&) = delete;
   timer_waits& operator=(const timer_waits&) = delete;
 
-  /// The core of the wheel; the object counts as one of its owners.
+  /// The core of the wheel; the object owns a count of it.
   [[nodiscard]] wheel_core& core() const noexcept;
 
   /// The executor of the wheel's context.
   [[nodiscard]] const asio::any_io_executor& native() const noexcept;
 
-  /// Cancels what is pending. Returns how many that were.
+  /// Cancels what is pending. Returns how many waits it cancelled.
   std::size_t cancel() noexcept;
 
 protected:
   explicit timer_waits(wheel_core& c) noexcept;
   ~timer_waits();
 
-  /// Where this thread starts its waits. It may be made for that, so no lock may be held.
+  /// The shard where this thread starts its waits. May make the shard, so hold no lock.
   [[nodiscard]] shard& here() const noexcept;
 
-  /// A critical section on the waits' shard, whichever that is. Which one, Clang cannot follow.
+  /// Locks the waits' shard, whichever it is. Clang cannot follow which.
   [[nodiscard]] shard_lock enter() const noexcept
     ASIO_WHEEL_ACQUIRE(this) ASIO_WHEEL_NO_LOCK_ANALYSIS;
 
-  /// Cancels what is pending, and calls `then(shard_lock&)` in a critical section in which nothing
-  /// is.
+  /// Cancels what is pending, and calls `then(shard_lock&)` under the lock while nothing is
+  /// pending.
   template <class Then>
   std::size_t cancel(const shard& local, Then then) noexcept;
 
-  /// Cancels what is pending, and takes over the waits of `other`; `take()` takes what else it
-  /// wants in the same critical section.
+  /// Cancels what is pending, and takes over the waits of `other`; `take()` may take more in the
+  /// same critical section.
   template <class Take>
   void assign(timer_waits& other, Take take) noexcept;
 
-  /// Files a wait, as wheel_core::file() does, and lists it. The core is to be woken for it
-  /// afterwards; then the object may be gone, but not the core.
+  /// Files a wait, as wheel_core::file() does, and lists it. Wake the core for it afterwards; the
+  /// object may be gone then, but not the core.
   [[nodiscard]] bool file(shard_lock& lock, timer_wait_op& op, tick& when, bool announced = false);
 
   /// Announces a wait, as shard::announce() does. Requires the lock. The object must stay at its
-  /// shard until that wait is filed.
+  /// shard until the wait is filed.
   [[nodiscard]] std::uint64_t announce() noexcept;
 
-  /// Whether the waits are at shard there.
+  /// Returns true if the waits are at `sh`.
   [[nodiscard]] bool is_at(const shard& sh) const noexcept;
 
-  /// Takes the object, which has no waits, to another shard. Requires the lock.
+  /// Moves the object to another shard. Requires the lock, and that it has no waits.
   void go_to(shard& sh) noexcept;
 
-  /// Takes it to the shard of this thread, unless it has waits.
+  /// Moves the object to the shard of this thread, unless it has waits.
   void go_here() noexcept;
 
   timer_wait_list waits_;  // for a shard_lock
@@ -80,12 +79,12 @@ private:
   [[gnu::noinline, gnu::cold]] std::size_t cancel_rest(const shard& local, Then then) noexcept;
   void take_over(timer_waits& other, const shard_lock& lock) noexcept;
 
-  std::atomic<shard*> shard_;  ///< of a core that is counted
+  std::atomic<shard*> shard_;  ///< counts its core
 };
 
-/// What a `basic_wheel_timer` is, but for its executor: waits that have the same expiry.
+/// A `basic_wheel_timer` without its executor: waits with one expiry.
 ///
-/// Thread-safe, but for construction, destruction and moves of the object itself.
+/// Thread-safe, except for construction, destruction and moves of the object itself.
 class ASIO_WHEEL_EXPORT timer_state : private timer_waits {
 public:
   using wait_type = timer_wait_op;
@@ -99,16 +98,16 @@ public:
 
   [[nodiscard]] time_point expiry() const noexcept;
 
-  // These cancel what is pending, and return how many that were.
+  // These cancel what is pending, and return how many waits they cancelled.
   [[gnu::flatten]] std::size_t expires_at(time_point deadline) noexcept;
   [[gnu::flatten]] std::size_t expires_after(duration delay) noexcept;
   [[gnu::flatten]] std::size_t cancel() noexcept;
 
-  /// Cancels the oldest pending wait. Returns how many that were, 0 or 1.
+  /// Cancels the oldest pending wait. Returns 1, or 0 if no wait is pending.
   [[gnu::flatten]] std::size_t cancel_one() noexcept;
 
-  /// Starts a wait; the core owns it from here on.
-  /// Throws std::bad_alloc, with nothing changed and the wait not taken over.
+  /// Starts a wait; the core takes it over. Throws std::bad_alloc, with nothing changed and the
+  /// wait not taken over.
   [[gnu::flatten]] void start(timer_wait_op& op);
 
   /// Blocks the calling thread until the expiry.
@@ -121,9 +120,9 @@ private:
   void prefetch_self() const noexcept;
   void prefetch_latest(const shard& local) const noexcept;
 
-  std::atomic<const timer_wait_op*> latest_{nullptr};  ///< of the waits, which may be gone
+  std::atomic<const timer_wait_op*> latest_{nullptr};  ///< of the waits; may be gone
   std::atomic<const void*> cell_{nullptr};             ///< its cell, unless it has cascaded since
-  std::atomic<tick> when_{no_tick};  ///< what the expiry is filed under; no_tick if it had passed
+  std::atomic<tick> when_{no_tick};  ///< the expiry's tick; no_tick if it had passed
   time_point expiry_{};
 };
 

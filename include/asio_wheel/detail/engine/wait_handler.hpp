@@ -17,8 +17,8 @@
 
 namespace asio_wheel::detail {
 
-/// The cancellation slot of a handler that has none. Where handlers are bound by Boost.Beast, it
-/// has to become Asio's: their slot is of that type, whatever was asked for.
+/// The cancellation slot of a handler without a slot. Converts to Asio's slot: handlers bound by
+/// Boost.Beast always have a slot of that type.
 struct no_slot {
   operator asio::cancellation_slot() const noexcept { return {}; }
 };
@@ -27,7 +27,7 @@ template <class Handler>
 inline constexpr bool has_slot =
   !std::is_same_v<asio::associated_cancellation_slot_t<Handler, no_slot>, no_slot>;
 
-/// The executor of a handler that has none of its own, or the wheel's: completions already run
+/// The executor of a handler without an executor, or with the wheel's: completions already run
 /// where it wants to be called.
 class no_executor {
 public:
@@ -41,9 +41,10 @@ public:
   friend bool operator!=(no_executor, no_executor) noexcept { return false; }
 };
 
-/// True if the handler has no executor: whatever it is offered is returned as it is. Otherwise ask
-/// the handler, and offer it the executor that counts: it may return another, return what it is
-/// offered, or wrap that. any_completion_handler does the first or the second behind one type.
+/// True if the handler has no executor: it returns whatever it is offered. Otherwise ask the
+/// handler, and offer it the executor that counts: it may return another executor, return the
+/// offered executor, or wrap it. any_completion_handler does the first or the second behind one
+/// type.
 template <class Handler>
 inline constexpr bool lacks_executor =
   std::is_same_v<asio::associated_executor_t<Handler, no_executor>, no_executor>;
@@ -55,8 +56,8 @@ inline constexpr bool has_executor_type =
                  asio::associated_executor_t<Handler, asio::any_io_executor>>;
 
 /// True if the handler's executor may be, or contain, the `Candidate` that the handler is offered.
-/// It cannot be if Asio's own rule for `executor_type` applies, or if no such executor can be made
-/// of the candidate.
+/// False if Asio's own rule for `executor_type` applies, or if no such executor can be made of the
+/// candidate.
 template <class Handler, class Candidate>
 inline constexpr bool may_use_candidate = [] {
   if constexpr (lacks_executor<Handler> || !has_executor_type<Handler>)
@@ -71,7 +72,7 @@ inline constexpr bool may_use_candidate = [] {
                                    const Candidate&>;
 }();
 
-/// Requires that it does end, by a call.
+/// Requires an outcome that ends the wait by a call.
 [[nodiscard, gnu::always_inline]] inline error_code to_error(wait_outcome outcome) noexcept
 {
   if (outcome == wait_outcome::expired) return {};
@@ -96,9 +97,8 @@ template <class Executor>
 using executor_work = std::conditional_t<std::is_same_v<Executor, no_executor>, no_executor,
                                          asio::executor_work_guard<Executor>>;
 
-/// `Op`, which is one of those of wait_op.hpp, with a handler. Keeps work outstanding on
-/// `Executor`, the handler's, until the call is made there; no_executor says that the wheel's own
-/// is the one.
+/// An `Op` of wait_op.hpp with a handler. Keeps work outstanding on the handler's `Executor` until
+/// it calls the handler there. no_executor stands for the wheel's own.
 template <class Handler, class Executor, class Op>
 class wait_handler final : public std::conditional_t<has_slot<Handler>, linked<Op>, Op> {
   using base = std::conditional_t<has_slot<Handler>, linked<Op>, Op>;
@@ -112,8 +112,8 @@ public:
       work_(ex)
   {}
 
-  /// Moves the handler into a new wait and passes that to `start(Op&)`, which owns it unless it
-  /// throws.
+  /// Moves the handler into a new wait and passes the wait to `start(Op&)`. `start` takes it over
+  /// unless it throws.
   template <class Start>
   static void launch(Handler& handler, const Executor& ex, Start start)
   {
@@ -187,12 +187,13 @@ private:
       return self.destroy();
     }
     if constexpr (requires(Handler & h, Op & op) { h.take_result(op); })
-      self.handler_.take_result(self);  // more than an error
+      self.handler_.take_result(self);  // the handler gets more than an error
     [[maybe_unused]] const executor_work<Executor> w(std::move(self.work_));
     take_handler(&self, self.handler_)(to_error(request.outcome()));
   }
 
-  /// Sends the wait to the handler's executor. If that refuses it, the next pass tries again.
+  /// Sends the wait to the handler's executor. If the executor refuses it, the next pass tries
+  /// again.
   void send(shard& at, time_point taken_up)
   {
     const intrusive_ptr<wheel_core> c(&core_of(at));
@@ -217,7 +218,7 @@ private:
   [[no_unique_address]] executor_work<Executor> work_;
 };
 
-/// An executor that holds any other of some properties, as any_completion_executor does.
+/// A type-erased executor, as any_completion_executor.
 template <class Executor>
 concept erased_executor =
   std::constructible_from<Executor, std::nothrow_t, const asio::any_io_executor&> &&
@@ -226,9 +227,9 @@ concept erased_executor =
   ex.target_type();
 };
 
-/// Returns a handler's executor. Throws std::bad_alloc if it is empty: a type-erased handler is
-/// asked for a type-erased executor, and there was no memory for that. Asio does not throw, and an
-/// empty one must not be used.
+/// Returns a handler's executor. Throws std::bad_alloc if it is empty: a type-erased handler had no
+/// memory for its type-erased executor. Asio does not throw, and an empty executor must not be
+/// used.
 template <class Executor>
 [[nodiscard]] const Executor& require_target(const Executor& ex)
 {
@@ -237,14 +238,14 @@ template <class Executor>
   return ex;
 }
 
-/// Returns true if `ex` is `native`, so that a function run by one need not be passed to the other.
+/// Returns true if `ex` is `native`, so that a function need not pass from one to the other.
 template <class Executor>
 [[nodiscard]] bool is_native(const Executor& ex, const asio::any_io_executor& native) noexcept
 {
   if constexpr (std::is_same_v<Executor, asio::any_io_executor>) {
     return ex == native;
   } else if constexpr (erased_executor<Executor>) {
-    // Either is empty if there was no memory for it.
+    // Without memory either is empty.
     return ex && ex == Executor(std::nothrow, native);
   } else {
     const Executor* target = native.target<Executor>();
@@ -252,25 +253,25 @@ template <class Executor>
   }
 }
 
-/// Whether an executor can be told not to call a function at once. any_completion_executor cannot.
+/// True if an executor can be told not to call a function at once. any_completion_executor cannot.
 template <class Executor>
 inline constexpr bool never_blocks =
   !asio::execution::is_executor<Executor>::value ||
   asio::can_require_v<Executor, asio::execution::blocking_t::never_t>;
 
-/// Posts a function to the wheel's context. Returns false if that is going away: the function is
-/// left alone then. Throws what posting throws.
+/// Posts a function to the wheel's context. Returns false, and leaves the function alone, if the
+/// context is going away. Throws what posting throws.
 template <class Function>
 [[nodiscard]] bool post_to_wheel(wheel_core& c, Function& f)
 {
-  const posting_section inside(c);
+  const posting_guard inside(c);
   if (inside)
     asio::require(wheel_executor(c), asio::execution::blocking.never).execute(std::move(f));
   return bool(inside);
 }
 
-/// Starts a wait whose handler has an executor, for which it is offered `candidate`. `native` is
-/// the wheel's own: nothing has to be dispatched to get there.
+/// Starts a wait whose handler has an executor, and offers it `candidate`. `native` is the wheel's
+/// own executor: it needs no dispatch.
 template <class Op, class Handler, class Candidate, class Start>
 void launch_wait(Handler& handler, const asio::any_io_executor& native, const Candidate& candidate,
                  Start start)
@@ -284,7 +285,7 @@ void launch_wait(Handler& handler, const asio::any_io_executor& native, const Ca
     wait_handler<Handler, associated, Op>::launch(handler, ex, start);
 }
 
-/// An executor and whether it is the wheel's own, so that nothing need be dispatched to get there.
+/// An executor. Notes if it is the wheel's own, as this needs no dispatch.
 template <class Executor>
 class timer_executor {
 public:
@@ -304,8 +305,8 @@ private:
   bool is_native_;
 };
 
-/// An any_io_executor is half of what a steady_timer consists of. Nearly always it is the wheel's
-/// own, and need not be kept; otherwise it is shared by the timers that are moved from one another.
+/// An any_io_executor is half the size of a steady_timer. Nearly always it is the wheel's own, and
+/// need not be kept. Otherwise timers that are moved from one another share it.
 template <>
 class timer_executor<asio::any_io_executor> {
 public:
@@ -330,8 +331,8 @@ private:
 };
 
 /// The initiation of a wait, for asio::async_initiate: makes an `Op` of the handler and passes it
-/// to `state.start(op, arguments...)`, or that of the engine. A handler without an executor of its
-/// own is called through `executor`, or the wheel's if that is null.
+/// to `state.start(op, arguments...)`, or to start_wait(). A handler without an executor is called
+/// through `executor`, or the wheel's if `executor` is null.
 template <class Op, class State, class Executor>
 struct initiate_wait {
   using executor_type = Executor;

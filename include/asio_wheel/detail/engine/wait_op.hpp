@@ -11,12 +11,12 @@
 namespace asio_wheel::detail {
 
 // One life for every wait: of a timer, of the wheel itself, of a watchdog, of an operation's
-// deadline. Its state (wait_state) changes in shard::set_state() only, by a thread that holds the
-// lock of the wait's shard: the one shard that the wait belongs to from start to end.
+// deadline. Its state (wait_state) changes only in shard::set_state(), under the lock of the wait's
+// shard. A wait belongs to one shard from start to end.
 //
-// A handler is never called, moved or destroyed under a lock. So a wait is first made unreachable
-// (no list, no cancellation slot, no cell of the wheel points to it), and then called or destroyed
-// by the thread that made it so. That is the state `none`.
+// A handler is never called, moved or destroyed under a lock. So a thread first makes a wait
+// unreachable (no list, no cancellation slot, no cell of the wheel points to it): this is the state
+// `none`. Then the thread calls or destroys it.
 //
 // Where a wait is
 //
@@ -32,15 +32,15 @@ namespace asio_wheel::detail {
 //   guarded    -                  -                           in the list of its guard
 //   finished   -                  refused_deadlines_          stands for its operation's result
 //
-// What belongs to an operation's deadline is in deadlines_, firing_ and refused_deadlines_, instead
-// of ended_ and refused_. While such a wait is sent, its operation's state has a holder.
+// An operation's deadline is in deadlines_, firing_ and refused_deadlines_, instead of ended_ and
+// refused_. While such a wait is sent, its operation's state has a holder.
 //
 // What happens, and who decides
 //
 //   from       to         what
 //   none       filed      file: the thread that starts the wait
-//              rejected   the same, if there are too many, or no memory for a deadline
-//              guarded    the same, if a guard's own wait stands for it
+//              rejected   file, if there are too many, or no memory for a deadline
+//              guarded    file, if a guard's own wait stands for it
 //              finished   the executor of the handler has refused an operation's result
 //   filed      none       begin: a delivery, for a handler on the wheel's executor
 //              sent       a delivery, for a handler with an executor of its own, or a deadline
@@ -48,7 +48,7 @@ namespace asio_wheel::detail {
 //              cancelled  cancel
 //   sent       none       begin: the handler's executor, right before the call
 //              filed      refile, found out there
-//              requeued   that executor has refused the wait; a deadline goes behind what is queued
+//              requeued   the executor has refused the wait; a deadline goes behind what is queued
 //              cancelled  cancel: what to say is known, when the wait arrives
 //   requeued   sent       the next delivery
 //              cancelled  cancel
@@ -59,19 +59,18 @@ namespace asio_wheel::detail {
 //   finished   none       the result is sent again
 //   any        none       destroy: the context goes, an executor drops the wait, its operation ends
 //
-// That a wait is due is no state: nothing is decided by it. The wait stays in the wheel, in the
-// queue of what is due, where a cancel finds it. A cancel wins until the handler begins.
+// To be due is no state, as it decides nothing. The wait stays in the wheel's due queue, where a
+// cancel finds it. A cancel wins until the handler begins.
 //
-// Two ways to be cancelled do not look at the wait, and its state follows later. A timer's cancel
-// is deferred (shard.hpp) until somebody looks at a wait of that shard. cancel_all() notes a
-// number: every wait with a smaller one is cancelled, and finds out when it is taken from the
-// wheel.
+// Two kinds of cancel do not touch the wait, and its state follows later. A timer's cancel is
+// deferred (shard.hpp) until a thread reads a wait of the shard. cancel_all() notes a sequence
+// number: every wait up to this number is cancelled, and finds out when it leaves the wheel.
 //
 // The order of locks: a thread takes them from the top down, and may leave some out.
 //
 //   wheel_core::survey_mutex_      one survey at a time
 //   wheel_core::advance_mutex_     clock and wheels move in step
-//   pressure::mutex_               whose timeouts the pressure shortens
+//   pressure::mutex_               the timeouts that the pressure shortens
 //   wheel_core::due_mutex_         which shard is due next; not with the one below
 //   driver::timer_mutex_           the timer, and what it is set for
 //   shard_table::making_           a new shard
@@ -83,9 +82,9 @@ class shard;
 class operation_guard;
 class wait_op;
 
-/// How a wait ends, which is what its handler is told.
+/// How a wait ends: what its handler gets.
 enum class wait_outcome : std::uint8_t {
-  none,       ///< it has not ended: it is on its way, or was filed again
+  none,       ///< not yet: it is on its way, or was filed again
   expired,    ///< success
   timed_out,  ///< timed_out; of lazy waits only
   exhausted,  ///< too_many_pending: there is no memory to file it again; of lazy waits only
@@ -117,16 +116,16 @@ public:
   {
     return wait_request(first_rare + 1);
   }
-  /// Give up what counts for a wait that rested and has been erased.
+  /// Give up the count of a wait that rested and has been erased.
   [[nodiscard]] static constexpr wait_request release() noexcept
   {
     return wait_request(first_rare + 2);
   }
 
-  /// Returns true if it is none of the last three.
+  /// Returns true unless it is one of the last three.
   [[nodiscard]] constexpr bool is_call_or_send() const noexcept { return value_ < first_rare; }
 
-  /// What to tell the handler; none if there is nothing to tell it yet.
+  /// What to tell the handler; none if there is nothing to tell yet.
   [[nodiscard]] constexpr wait_outcome outcome() const noexcept { return wait_outcome(value_); }
 
   friend constexpr bool operator==(wait_request, wait_request) = default;
@@ -139,7 +138,7 @@ private:
   std::uint8_t value_;  ///< of a call, the outcome
 };
 
-/// See the tables above. As wide as the word that it is part of.
+/// See the tables above. As wide as the word around it.
 enum class wait_state : std::uint64_t {
   none,
   filed,
@@ -166,30 +165,30 @@ enum class wait_state : std::uint64_t {
   }
 }
 
-/// What a wait leaves in its handler's cancellation slot: the way back to the wait, for as long as
-/// it can be cancelled.
+/// What a wait leaves in its handler's cancellation slot: the way back to the wait, as long as the
+/// wait can be cancelled.
 ///
-/// The wait and its link point to each other, and either may go first. Both pointers are guarded by
-/// the wait's shard; `shard_` alone may be read without, to see whether there is a wait left.
+/// The wait and its link point to each other, and either may go first. The lock of the wait's shard
+/// guards both pointers. `shard_` alone may be read without it, to see if there is a wait left.
 class wait_link {
 public:
   wait_link() = default;
   wait_link(const wait_link&) = delete;
   wait_link& operator=(const wait_link&) = delete;
 
-  /// Ties the link to a wait of that shard.
+  /// Ties the link to a wait of `sh`.
   void connect(shard& sh, wait_op& op) noexcept
   {
     op_ = &op;
     shard_.store(&sh, std::memory_order_release);
   }
-  void disconnect() noexcept
+  void unlink() noexcept
   {
     op_ = nullptr;
     shard_.store(nullptr, std::memory_order_release);
   }
 
-  /// The wait's shard, without a lock; null if there is no wait any more.
+  /// The wait's shard, read without a lock; null if there is no wait any more.
   [[nodiscard]] shard* at() const noexcept { return shard_.load(std::memory_order_acquire); }
 
   /// The wait; null if there is none.
@@ -206,7 +205,7 @@ private:
 /// Base of all waits: thirty-two bytes, with the handler behind them in the same memory.
 class wait_op : public wheel_entry {
 public:
-  /// Carries out a request. `taken_up` is when the wait left the wheel, for the statistics.
+  /// Does what is requested. `taken_up` is when the wait left the wheel, for the statistics.
   void ask(shard& sh, wait_request request, time_point taken_up = {})
   {
     ask_(*this, sh, request, taken_up);
@@ -221,7 +220,7 @@ public:
 protected:
   using ask_fn = void (*)(wait_op&, shard&, wait_request, time_point taken_up);
 
-  /// What a class derived from this one has.
+  /// What a derived class is.
   struct parts {
     bool timer = false;    ///< it is a timer_wait_op
     bool lazy = false;     ///< it is a lazy_wait_op
@@ -247,7 +246,7 @@ private:
 
   ask_fn ask_;
 
-  // One word, to the sequence. The state is lowest, where a look at it takes no shift.
+  // One word, down to the sequence. The state is lowest, where reading it takes no shift.
   wait_state state_ : 3 = wait_state::none;
   std::uint64_t of_timer_ : 1;
   std::uint64_t lazy_ : 1;
@@ -259,8 +258,8 @@ protected:
   std::uint64_t linked_ : 1 = 0;  ///< it is linked, and tied to a slot
 
   // Of a deadline_wait.
-  std::uint64_t keeps_core_ : 1 = 0;         ///< a count of the core is its own
-  std::uint64_t cancelled_outside_ : 1 = 0;  ///< its operation was, since the deadline came up last
+  std::uint64_t keeps_core_ : 1 = 0;         ///< it owns a count of the core
+  std::uint64_t cancelled_outside_ : 1 = 0;  ///< since the deadline came up last
 
 private:
   std::uint64_t rests_ : 1 = 0;  ///< of a guard
@@ -276,7 +275,7 @@ static_assert(sizeof(void*) != 8 || sizeof(wait_op) == 32);
 
 using wait_list = intrusive_list<wait_op>;
 
-/// A wait that was started on a timer, and is in that timer's list until it ends.
+/// A wait of a timer, in the timer's list until it ends.
 class timer_wait_op : public wait_op, private list_link {
 public:
   [[nodiscard]] static list_link& link_of(timer_wait_op& op) noexcept { return op; }
@@ -294,7 +293,7 @@ protected:
 private:
   friend class shard;
 
-  /// Whether it is in its timer's list. To leave the list is to say so here.
+  /// Returns true if it is in its timer's list. A wait that leaves the list sets `next` to null.
   [[nodiscard]] bool is_listed() const noexcept { return next != nullptr; }
 };
 
@@ -304,18 +303,18 @@ using timer_wait_list = intrusive_list<timer_wait_op>;
 /// A sign of life on a connection, as its owner sees it.
 enum class peer_activity : std::uint8_t { received, sent };
 
-/// A deadline that anybody may put off at any time, by a store. Asked with the lock of its waits'
-/// shard held.
+/// A deadline that any thread may move to later at any time, by a store. Asked under the lock of
+/// its waits' shard.
 class moving_deadline {
 public:
-  /// When the waits expire, as things stand.
+  /// When the waits expire, as of now.
   [[nodiscard]] virtual time_point deadline() const noexcept = 0;
 
-  /// The deadline has passed by `now`, and a wait begins: says how it ends, with expired or
+  /// The deadline has passed by `now`, and a wait begins. Returns how it ends: expired or
   /// timed_out.
   [[nodiscard]] virtual wait_outcome expire(time_point now) noexcept = 0;
 
-  /// When operations end that are guarded by it, as things stand.
+  /// When the operations that it guards end, as of now.
   [[nodiscard]] virtual time_point guarded_until() const noexcept { return deadline(); }
 
   /// There was a sign of life at `now`, by the clock of the waits.
@@ -351,7 +350,7 @@ private:
 template <class Op>
 class linked : public Op {
 public:
-  /// Connects the wait to the link in the slot. To be called before it is filed.
+  /// Connects the wait to the link in the slot. Call this before it is filed.
   void set_link(wait_link& l) noexcept
   {
     link_ = &l;
@@ -376,8 +375,8 @@ protected:
       until_(until)
   {}
 
-  operation_guard* const guard_;  ///< counted until the operation ends; null if none
-  const time_point until_;        ///< of no meaning without a guard
+  operation_guard* const guard_;  ///< counted until the operation ends; may be null
+  const time_point until_;        ///< unused without a guard
 
   /// Threads and functions inside the operation's state: the initiation, the deadline once it has
   /// been taken up, and each emission from outside.

@@ -298,7 +298,7 @@ private:
     if (request == wait_request::destroy()) return self.discard();  // the result
     if constexpr (!runs_anywhere) {
       const bool is_elsewhere = self.gate_ || !is_native(self.executor(), self.native());
-      if (is_elsewhere && self.look() != firing::off) return self.send(taken_up);
+      if (is_elsewhere && self.check() != firing::off) return self.send(taken_up);
     }
     switch (self.begin(taken_up)) {
       case firing::now: return self.fire();
@@ -327,7 +327,7 @@ private:
   void arrive(time_point taken_up, std::uint64_t begun)
   {
     constexpr int most_rounds = 256, rounds_in_a_tick = 8;
-    if (look() == firing::off) return release_here();
+    if (check() == firing::off) return release_here();
     const std::uint64_t now_begun = handlers_begun(core());
     if (now_begun == begun || rounds_ == most_rounds) return fire_here(taken_up);
     ++rounds_;
