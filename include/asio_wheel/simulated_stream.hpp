@@ -150,7 +150,8 @@ public:
   static void start(Self& self, const operation op);
 
   /// The operation's wait has ended with `ec`: how does the operation end?
-  [[nodiscard]] static error_code finish(detail::simulated_operation& op, error_code ec) noexcept;
+  [[nodiscard]] static error_code finish(detail::simulated_operation& begun,
+                                         error_code ec) noexcept;
 
   /// Sends an end to accept. Returns false if this is closed.
   [[nodiscard]] bool send(simulated_end&& end);
@@ -161,7 +162,7 @@ private:
     : connection_(std::move(c)),
       side_(side)
   {}
-  static void begin(detail::simulated_operation& op) noexcept;
+  static void begin(detail::simulated_operation& prepared) noexcept;
 
   std::shared_ptr<detail::simulated_connection> connection_;
   std::size_t side_ = 0;  ///< 0 or 1
