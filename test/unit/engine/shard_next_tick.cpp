@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <random>
 #include <vector>
 
@@ -28,7 +27,7 @@ struct shard_alone : support::context_with_wheel {
   ~shard_alone()
   {
     while (!filed.empty()) erase(0);
-    const std::lock_guard lock(s);
+    const locked lock(s);
     static_cast<void>(s.take_unneeded());
   }
 
@@ -42,14 +41,14 @@ struct shard_alone : support::context_with_wheel {
 
   void file(std::uint64_t ticks)
   {
-    const std::lock_guard lock(s);
+    const locked lock(s);
     auto& op = *filed.emplace_back(std::make_unique<plain_wait>());
     static_cast<void>(s.file(op, tick{count(s.wheel().now()) + ticks}));
   }
 
   void erase(std::size_t i)
   {
-    const std::lock_guard lock(s);
+    const locked lock(s);
     s.drop_filed(*filed[i]);
     filed[i] = std::move(filed.back());
     filed.pop_back();
@@ -58,13 +57,13 @@ struct shard_alone : support::context_with_wheel {
   /// As the driver's thread and tell_driver() do.
   void tell()
   {
-    const std::lock_guard lock(s);
+    const locked lock(s);
     static_cast<void>(s.take_unneeded());
   }
 
   tick by_a_fresh_look()
   {
-    const std::lock_guard lock(s);
+    const locked lock(s);
     return s.wheel().next_tick();
   }
 
