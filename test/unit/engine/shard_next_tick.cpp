@@ -101,7 +101,7 @@ BOOST_AUTO_TEST_CASE(is_that_of_before_when_a_request_was_met)
   shard_alone a;
   a.file(20'000);
   BOOST_TEST((a.s.next_tick() == a.by_a_fresh_look()));
-  for (int i = 0; i < 5; ++i) {
+  for (std::uint64_t i = 0; i < 5; ++i) {
     a.file(5'000 + i);
     BOOST_TEST((a.s.next_tick() == a.by_a_fresh_look()));
     a.erase(1);
@@ -121,7 +121,7 @@ BOOST_AUTO_TEST_CASE(is_none_when_nothing_is_left)
 
 BOOST_AUTO_TEST_CASE(is_never_later_than_a_fresh_look_says)
 {
-  for (const std::size_t slots : {4, 16, 1024})
+  for (const std::size_t slots : {4U, 16U, 1024U})
     for (std::uint32_t seed = 0; seed < 60; ++seed) play(slots, seed);
 }
 
