@@ -91,8 +91,7 @@ public:
 
   // file
 
-  /// Files a new wait. Returns a tick to wake up at. Throws std::bad_alloc,
-  /// with nothing changed.
+  /// Files a new wait. Returns a tick to wake up at. Throws std::bad_alloc, with nothing changed.
   [[nodiscard]] tick file(wait_op& op, tick when) ASIO_WHEEL_REQUIRES(this);
 
   /// Ends a wait with too_many_pending instead of filing it.
