@@ -3,6 +3,7 @@
 // another context, or on a strand there. No handler is lost, nor what was decided about it.
 #include <asio_wheel.hpp>
 #include <boost/asio/any_completion_handler.hpp>
+#include <boost/asio/async_result.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/strand.hpp>
@@ -10,13 +11,18 @@
 #include <chrono>
 #include <cstddef>
 #include <exception>
+#include <functional>
+#include <memory>
+#include <new>
 #include <optional>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "faults/operations_elsewhere.hpp"
 #include "support/heap.hpp"
 #include "support/outcome.hpp"
+#include "support/own_executor.hpp"
 #include "support/run.hpp"
 #include "support/virtual_wheel.hpp"
 
@@ -204,6 +210,9 @@ void refuse_each(event e)
   }
 }
 
+/// Whether the wheel's context goes before the executor has taken the result.
+using context_ends = std::tuple<std::false_type, std::true_type>;
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(refused_dispatch)
@@ -245,6 +254,45 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(of_the_executor_of_an_erased_handler, Operation, w
 {
   for (const handlers_on where : {handlers_on::context, handlers_on::strand})
     BOOST_TEST((refuse<Operation, type_erased>(event::expiry, where, 0, 1)));
+}
+
+// The operation completes inside its initiation, so that its result goes through the executor.
+BOOST_AUTO_TEST_CASE_TEMPLATE(of_a_result_again_and_again, Ends, context_ends)
+{
+  std::optional<support::wheel_in_virtual_time> c(std::in_place);
+  asio::io_context other;
+  bool refuses = true;
+  int refused = 0;
+  int told = 0;
+  const std::function<bool()> takes = [&] {
+    if (!refuses) return true;
+    ++refused;
+    throw std::bad_alloc();
+  };
+  const support::own_executor ex(other.get_executor(), takes);
+  auto value = std::make_shared<int>(7);
+  const std::weak_ptr<int> kept = value;
+  auto token = timeout_after(
+    c->wheel, 1h, asio::bind_executor(ex, [&told](error_code ec, std::shared_ptr<int> v) {
+      BOOST_TEST(!ec);
+      BOOST_TEST((v && *v == 7));
+      ++told;
+    }));
+  asio::async_initiate<decltype(token), void(error_code, std::shared_ptr<int>)>(
+    [](auto handler, std::shared_ptr<int> v) { std::move(handler)(error_code(), std::move(v)); },
+    token, std::move(value));
+  c->time.advance(a_moment);
+  BOOST_TEST(refused > 2);
+  BOOST_TEST(told == 0);
+  BOOST_TEST(!kept.expired());
+  refuses = false;
+  if (Ends::value)
+    c.reset();
+  else
+    c->time.advance(a_moment);
+  other.poll();
+  BOOST_TEST(told == (Ends::value ? 0 : 1));
+  BOOST_TEST(kept.expired());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -56,7 +56,7 @@ namespace asio_wheel::detail {
 //   rejected   none       begin
 //   guarded    requeued, cancelled, rejected
 //                         the guard's own wait has ended so
-//   finished   none       the result is sent again
+//   finished   finished   the executor has refused the result again
 //   any        none       destroy: the context goes, an executor drops the wait, its operation ends
 //
 // To be due is no state, as it decides nothing. The wait stays in the wheel's due queue, where a
@@ -162,6 +162,7 @@ enum class wait_state : std::uint64_t {
     case sent: return to == filed || to == requeued || to == cancelled;
     case requeued: return to == sent || to == cancelled;
     case guarded: return to == requeued || to == cancelled || to == rejected;
+    case finished: return to == finished;
     default: return false;
   }
 }
