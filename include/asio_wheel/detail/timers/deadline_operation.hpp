@@ -10,6 +10,7 @@
 #include <asio_wheel/detail/engine/innermost_executor.hpp>
 #include <asio_wheel/detail/engine/submission.hpp>
 #include <asio_wheel/detail/engine/wait_handler.hpp>
+#include <asio_wheel/detail/engine/wraps_handler.hpp>
 #include <asio_wheel/detail/timers/abandonable_handler.hpp>
 #include <asio_wheel/detail/timers/policy_use.hpp>
 
@@ -617,6 +618,7 @@ private:
 template <class Operation>
 class deadline_handler {
 public:
+  using wrapped_handler = typename Operation::handler_type;
   using cancellation_slot_type = embedded_slot;
 
   explicit deadline_handler(Operation& op) noexcept : op_(reinterpret_cast<std::uintptr_t>(&op)) {}
@@ -634,10 +636,7 @@ public:
     return cancellation_slot_type(op().signal());
   }
 
-  [[nodiscard]] const typename Operation::handler_type& inner() const noexcept
-  {
-    return op().handler_;
-  }
+  [[nodiscard]] const wrapped_handler& inner() const noexcept { return op().handler_; }
 
   template <class... Args>
   void operator()(Args&&... args)
@@ -662,20 +661,3 @@ private:
 };
 
 }  // namespace asio_wheel::detail
-
-template <template <class, class> class Associator, class Operation, class DefaultCandidate>
-struct asio_wheel::asio::associator<Associator, asio_wheel::detail::deadline_handler<Operation>,
-                                    DefaultCandidate>
-  : Associator<typename Operation::handler_type, DefaultCandidate> {
-  static auto get(const asio_wheel::detail::deadline_handler<Operation>& h) noexcept
-  {
-    return Associator<typename Operation::handler_type, DefaultCandidate>::get(h.inner());
-  }
-  static auto get(const asio_wheel::detail::deadline_handler<Operation>& h,
-                  const DefaultCandidate& fallback) noexcept
-    -> decltype(Associator<typename Operation::handler_type, DefaultCandidate>::get(h.inner(),
-                                                                                    fallback))
-  {
-    return Associator<typename Operation::handler_type, DefaultCandidate>::get(h.inner(), fallback);
-  }
-};

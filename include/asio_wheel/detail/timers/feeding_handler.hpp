@@ -4,6 +4,7 @@
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/engine/operation_guard.hpp>
 #include <asio_wheel/detail/engine/wait_op.hpp>
+#include <asio_wheel/detail/engine/wraps_handler.hpp>
 
 #include <cstddef>
 #include <utility>
@@ -13,11 +14,15 @@ namespace asio_wheel::detail {
 /// The handler of a read or a write. Bytes that have moved are a sign of life.
 template <class Handler>
 struct feeding_handler {
+  using wrapped_handler = Handler;
+
   void operator()(const error_code& ec, std::size_t n)
   {
     if (n != 0) of_stream->pass_on(what);
     std::move(handler)(ec, n);
   }
+
+  [[nodiscard]] const Handler& inner() const noexcept { return handler; }
 
   Handler handler;
   guard_ptr of_stream;
@@ -25,18 +30,3 @@ struct feeding_handler {
 };
 
 }  // namespace asio_wheel::detail
-
-/// Its associated objects are the handler's.
-template <template <class, class> class Associator, class Handler, class DefaultCandidate>
-struct asio_wheel::asio::associator<Associator, asio_wheel::detail::feeding_handler<Handler>,
-                                    DefaultCandidate> : Associator<Handler, DefaultCandidate> {
-  static auto get(const asio_wheel::detail::feeding_handler<Handler>& h) noexcept
-  {
-    return Associator<Handler, DefaultCandidate>::get(h.handler);
-  }
-  static auto get(const asio_wheel::detail::feeding_handler<Handler>& h,
-                  const DefaultCandidate& c) noexcept
-  {
-    return Associator<Handler, DefaultCandidate>::get(h.handler, c);
-  }
-};

@@ -3,6 +3,7 @@
 
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/base/intrusive_ptr.hpp>
+#include <asio_wheel/detail/engine/wraps_handler.hpp>
 #include <asio_wheel/detail/timers/interval_state.hpp>
 
 #include <utility>
@@ -12,10 +13,14 @@ namespace asio_wheel::detail {
 /// Tells the user's handler which tick it was.
 template <class Handler>
 struct tick_handler {
+  using wrapped_handler = Handler;
+
   /// The wait calls this right before the handler.
   void take_result(const tick_wait_op& op) noexcept { time = op.tick.time(); }
 
   void operator()(const error_code& ec) { std::move(handler)(ec, ec ? time_point{} : time); }
+
+  [[nodiscard]] const Handler& inner() const noexcept { return handler; }
 
   Handler handler;
   intrusive_ptr<interval_state> owner;  ///< while the wait is pending
@@ -23,18 +28,3 @@ struct tick_handler {
 };
 
 }  // namespace asio_wheel::detail
-
-/// Its associated objects are the handler's.
-template <template <class, class> class Associator, class Handler, class DefaultCandidate>
-struct asio_wheel::asio::associator<Associator, asio_wheel::detail::tick_handler<Handler>,
-                                    DefaultCandidate> : Associator<Handler, DefaultCandidate> {
-  static auto get(const asio_wheel::detail::tick_handler<Handler>& h) noexcept
-  {
-    return Associator<Handler, DefaultCandidate>::get(h.handler);
-  }
-  static auto get(const asio_wheel::detail::tick_handler<Handler>& h,
-                  const DefaultCandidate& c) noexcept
-  {
-    return Associator<Handler, DefaultCandidate>::get(h.handler, c);
-  }
-};
