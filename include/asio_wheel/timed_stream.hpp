@@ -8,7 +8,6 @@
 #include <asio_wheel/detail/engine/deadline_wait.hpp>
 #include <asio_wheel/detail/timers/deadline_token.hpp>
 #include <asio_wheel/detail/timers/default_token.hpp>
-#include <asio_wheel/detail/timers/feeding_handler.hpp>
 #include <asio_wheel/detail/timers/stream_deadlines.hpp>
 #include <asio_wheel/detail/timers/stream_types.hpp>
 #include <asio_wheel/stream_limits.hpp>
@@ -181,7 +180,8 @@ public:
   ///     stream.feed(beat);
   ///
   /// A stream can feed any number of these. Each may be moved or destroyed at any time. A move of
-  /// the stream takes them along. Blocking operations feed nothing.
+  /// the stream takes them along. Blocking operations feed nothing. Without a deadline, an
+  /// operation that feeds takes about as long as with one.
   ///
   /// Exceptions: std::bad_alloc; what use_wheel() throws.
   template <class State, class Executor>
@@ -366,26 +366,10 @@ private:
     template <class Handler, class Operation>
     void operator()(Handler&& handler, Operation&& operation) const
     {
-      if constexpr (std::is_same_v<void(Results...), void(std::size_t)>) {
-        if (auto feeder = stream_->deadlines_.feeder()) {
-          const auto what = limit_ == &stream_limits::read_idle ? detail::peer_activity::received
-                                                                : detail::peer_activity::sent;
-          return start(
-            detail::feeding_handler<std::decay_t<Handler>>{std::forward<Handler>(handler),
-                                                           std::move(feeder), what},
-            std::forward<Operation>(operation));
-        }
-      }
-      start(std::forward<Handler>(handler), std::forward<Operation>(operation));
-    }
-
-  private:
-    template <class Handler, class Operation>
-    void start(Handler&& handler, Operation&& operation) const
-    {
       const detail::stream_deadlines& deadlines = stream_->deadlines_;
       const auto end = deadlines.of_operation(limit_);
-      if (end.until == time_point::max())
+      const detail::peer_activity feeds = what_feeds();
+      if (end.until == time_point::max() && feeds == detail::peer_activity::none)
         return operation(stream_->socket_, std::forward<Handler>(handler));
       if (deadlines.has_passed(end.until))
         return asio::post(get_executor(), asio::append(std::forward<Handler>(handler),
@@ -393,7 +377,17 @@ private:
       operation(stream_->socket_,
                 detail::deadline_token<std::decay_t<Handler>, detail::stream_limit,
                                        detail::deadline_report::timed_out>{
-                  std::forward<Handler>(handler), deadlines.limit(end)});
+                  std::forward<Handler>(handler), deadlines.limit(end, feeds)});
+    }
+
+  private:
+    /// What the operation's bytes are to those that the stream feeds.
+    [[nodiscard]] detail::peer_activity what_feeds() const noexcept
+    {
+      constexpr bool moves_bytes = std::is_same_v<void(Results...), void(std::size_t)>;
+      if (!moves_bytes || !stream_->deadlines_.feeds()) return detail::peer_activity::none;
+      return limit_ == &stream_limits::read_idle ? detail::peer_activity::received
+                                                 : detail::peer_activity::sent;
     }
 
     timed_stream* stream_;

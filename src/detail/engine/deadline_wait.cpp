@@ -81,6 +81,7 @@ bool deadline_wait::start_first(shard& sh) noexcept
     shard_lock lock(sh, std::adopt_lock);
     if (has_ended()) return !end_first();
     --holders_;
+    if (until_ == guarded_by::no_deadline) return true;
     guard_->at().assert_held();  // `sh`
     filed = guard_->add(lock, *this);
     if (filed != no_tick) to_wake = &core();

@@ -8,6 +8,7 @@
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/strand.hpp>
+#include <boost/asio/write.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <memory>
@@ -16,6 +17,9 @@
 #include <utility>
 
 #include "support/manual_operation.hpp"
+#include "support/outcome.hpp"
+#include "support/socket_pair.hpp"
+#include "support/tcp_ends.hpp"
 #include "support/virtual_wheel.hpp"
 
 namespace asio = boost::asio;
@@ -109,6 +113,58 @@ BOOST_FIXTURE_TEST_CASE(feeds_under_a_deadline_as_without, fed_connection)
     receive();
   }
   BOOST_TEST(!expired);
+}
+
+BOOST_FIXTURE_TEST_CASE(without_a_deadline_nothing_waits_and_nothing_ends_it, support::tcp_ends)
+{
+  wheel_watchdog dog(wheel, 10s);
+  local.feed(dog);
+  std::array<char, 16> bytes{};
+  support::result read;
+  local.async_read_some(asio::buffer(bytes), read.recorder());
+  BOOST_TEST(wheel.pending() == 0U);
+  BOOST_TEST(wheel.stats().started == 0U);
+  BOOST_TEST(wheel.cancel_all() == 0U);
+
+  // Beside one that its deadline ends.
+  std::array<char, 16> later{};
+  support::result second;
+  local.expires_after(5s);
+  local.async_read_some(asio::buffer(later), second.recorder());
+  local.expires_never();
+  time.advance(5s);
+  BOOST_TEST(second.failed(asio::error::timed_out));
+  BOOST_TEST(wheel.pending() == 0U);
+  BOOST_TEST(wheel.cancel_all() == 0U);
+
+  time.advance(24h * 365);
+  BOOST_TEST(read.pending());
+  asio::write(remote.socket(), asio::buffer("x", 1));
+  while (context.poll()) {
+  }
+  BOOST_TEST(read.succeeded(1));
+}
+
+BOOST_AUTO_TEST_CASE(without_a_deadline_a_full_wheel_refuses_nothing)
+{
+  wheel_options options;
+  options.max_pending = 1;
+  support::context_with_wheel c(options);
+  support::pair_socket peer(c.context);
+  timed_stream<support::pair_socket> fed(c.context);
+  support::connect_pair(fed.socket(), peer);
+  wheel_watchdog dog(c.wheel, 10s);
+  fed.feed(dog);
+  support::outcome held;
+  c.wheel.async_wait(1h, held.recorder());
+  support::result write;
+  fed.async_write_some(asio::buffer("x", 1), write.recorder());
+  std::array<char, 16> bytes{};
+  support::result read;
+  fed.async_read_some(asio::buffer(bytes), read.recorder());
+  c.context.poll();
+  BOOST_TEST(write.succeeded(1));
+  BOOST_TEST(read.pending());
 }
 
 BOOST_FIXTURE_TEST_CASE(what_reads_nothing_is_no_sign_of_life, fed_connection)

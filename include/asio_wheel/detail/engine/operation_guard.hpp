@@ -26,6 +26,9 @@ struct guarded_by {
   /// Later than the own deadline of any operation.
   static constexpr time_point latest = time_point::max() - duration{1};
 
+  /// In place of the own deadline of an operation that has none. No guard is filed by then.
+  static constexpr time_point no_deadline = time_point::min();
+
   /// @param t  the operation's own deadline, if the guard has none
   /// @param c  the cause of this deadline, for note_timeout()
   guarded_by(guard_ptr g, time_point t = latest, std::uint8_t c = 0) noexcept

@@ -303,7 +303,7 @@ private:
 using timer_wait_list = intrusive_list<timer_wait_op>;
 
 /// A sign of life on a connection, as its owner sees it.
-enum class peer_activity : std::uint8_t { received, sent };
+enum class peer_activity : std::uint8_t { none, received, sent };
 
 /// A deadline that any thread may move to later at any time, by a store. Asked under the lock of
 /// its waits' shard.

@@ -55,7 +55,8 @@ public:
     : deadline_wait(&deadline_operation::do_ask, where, type, report),
       handler_(std::forward<H>(handler)),
       fallback_(fallback),
-      policy_(where)
+      policy_(where),
+      feeds_(where)
   {}
   deadline_operation(const deadline_operation&) = delete;
   deadline_operation& operator=(const deadline_operation&) = delete;
@@ -84,6 +85,7 @@ public:
   {
     if constexpr (is_metered)
       if (policy_) policy_.note_end(core());
+    if constexpr (may_feed<Args...>) feeds_.pass_on(*guard_, args...);
     departure left;
     if (!is_guarded || !end_guarded()) left = leave(operation_end::none);
     const epilogue later{guard_, left.to_tell_of};
@@ -109,6 +111,10 @@ private:
 
   static constexpr bool is_guarded = std::is_base_of_v<guard_filing, Where>;
   static constexpr bool is_metered = requires(Where w) { w.terms; };
+  static constexpr bool is_of_stream = requires(Where w) { w.feeds; };
+  template <class... Args>
+  static constexpr bool may_feed =
+    is_of_stream&& std::is_invocable_v<void(const error_code&, std::size_t), Args...>;
   using executor_type = asio::associated_executor_t<Handler, Fallback>;
   static constexpr bool runs_anywhere = std::is_same_v<executor_type, no_executor>;
   static constexpr auto first_time = ~std::uint64_t{0};
@@ -608,6 +614,7 @@ private:
   [[no_unique_address]] std::conditional_t<is_metered, policy_use, no_policy> policy_;
   intrusive_ptr<context_gate> gate_;  ///< null for the wheel's context
   int rounds_ = 0;                    ///< of the deadline, so far
+  [[no_unique_address]] std::conditional_t<is_of_stream, stream_feed, no_feed> feeds_;
   union {
     left_behind left_;  ///< once the operation has completed under a hold
   };

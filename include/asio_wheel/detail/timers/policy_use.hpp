@@ -12,6 +12,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -121,6 +122,7 @@ struct policy_limit {
 struct stream_limit : guarded_by {
   struct filing_type : guard_filing {
     const policy_terms& terms;
+    peer_activity feeds;
 
     [[nodiscard]] policy_report report() const noexcept
     {
@@ -128,9 +130,37 @@ struct stream_limit : guarded_by {
     }
   };
 
-  using guarded_by::guarded_by;
+  stream_limit(guard_ptr g, time_point until, std::uint8_t cause, peer_activity f) noexcept
+    : guarded_by(std::move(g), until, cause),
+      feeds(f)
+  {}
 
-  [[nodiscard]] filing_type filing() noexcept { return {{*this}, guard->terms}; }
+  [[nodiscard]] filing_type filing() noexcept { return {{*this}, guard->terms, feeds}; }
+
+  peer_activity feeds;  ///< what the operation's bytes are to those that the stream feeds
+};
+
+/// An operation of a stream, for those that the stream feeds.
+class stream_feed {
+public:
+  explicit stream_feed(const stream_limit::filing_type& where) noexcept : bytes_are_(where.feeds) {}
+
+  /// The operation has ended with `n` bytes.
+  void pass_on(const operation_guard& of_stream, const error_code&, std::size_t n) const noexcept
+  {
+    if (bytes_are_ != peer_activity::none && n != 0) [[unlikely]]
+      of_stream.pass_on(bytes_are_);
+  }
+
+private:
+  const peer_activity bytes_are_;
+};
+
+/// An operation of anything else.
+struct no_feed {
+  template <class Filing>
+  explicit no_feed(const Filing&) noexcept
+  {}
 };
 
 }  // namespace asio_wheel::detail

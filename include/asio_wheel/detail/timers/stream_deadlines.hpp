@@ -81,10 +81,12 @@ public:
     return {expiry_, stream_timeout::expiry};
   }
 
-  /// What guards an operation with this end. Requires an end before time_point::max().
-  [[nodiscard]] stream_limit limit(const end_of_operation& end) const noexcept
+  /// What guards an operation with this end, whose bytes feed others as `feeds`. Requires core().
+  [[nodiscard]] stream_limit limit(const end_of_operation& end,
+                                   peer_activity feeds = peer_activity::none) const noexcept
   {
-    return {guard_, end.until, static_cast<std::uint8_t>(end.cause)};
+    return {guard_, end.until < guarded_by::latest ? end.until : guarded_by::no_deadline,
+            static_cast<std::uint8_t>(end.cause), feeds};
   }
   [[nodiscard]] bool has_passed(time_point until) const noexcept
   {
@@ -111,11 +113,7 @@ public:
     if (guard_) guard_->feed_nothing();
   }
 
-  /// The guard that passes on signs of life; null if nothing is fed.
-  [[nodiscard]] guard_ptr feeder() const noexcept
-  {
-    return guard_ && guard_->feeds() ? guard_ : nullptr;
-  }
+  [[nodiscard]] bool feeds() const noexcept { return guard_ && guard_->feeds(); }
 
   /// The cause of the latest timeout.
   [[nodiscard]] stream_timeout last_timeout() const noexcept
