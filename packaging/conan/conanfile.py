@@ -12,7 +12,7 @@ required_conan_version = ">=2.0"
 
 class AsioWheel(ConanFile):
     name = "asio_wheel"
-    version = "0.2.0"
+    version = "0.3.0"
     description = "Timeouts for Asio servers on a hashed, hierarchical timing wheel"
     license = "BSL-1.0"
     topics = ("asio", "timer", "timeout", "timing-wheel")
