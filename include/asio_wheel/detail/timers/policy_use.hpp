@@ -130,8 +130,8 @@ struct stream_limit : guarded_by {
     }
   };
 
-  stream_limit(guard_ptr g, time_point until, std::uint8_t cause, peer_activity f) noexcept
-    : guarded_by(std::move(g), until, cause),
+  stream_limit(guard_ptr g, time_point t, std::uint8_t c, peer_activity f) noexcept
+    : guarded_by(std::move(g), t, c),
       feeds(f)
   {}
 
