@@ -29,6 +29,7 @@ from html import escape
 
 WIDTH, ROW, LEFT, TOP = 800, 70, 150, 70
 WAYS = ("wheel", "lazy")
+NAMES = {"chat": "chat server", "tcp_proxy": "proxy", "http_costs": "HTTP server"}
 LABELS = {"wheel": ("on the wheel", "#c2410c", "#fb923c"), "lazy": ("by hand", "#1d4ed8", "#7aa8ff")}
 
 
@@ -39,6 +40,7 @@ def arguments():
     p.add_argument("--rounds", type=int, default=6, help="[%(default)s]")
     p.add_argument("--seconds", type=int, default=5, help="that a run takes, at the least [%(default)s]")
     p.add_argument("--svg", help="a file for the chart")
+    p.add_argument("--note", default="", help="below the chart: the machine, the compiler, the day, the commit")
     p.add_argument("--json", help="a file for the figures")
     return p.parse_args()
 
@@ -157,7 +159,7 @@ def table(results):
         yield f"| {' | '.join(cells)} |"
 
 
-def drawn(results):
+def drawn(results, note):
     """A bar for each way: user time in full colour, the kernel's in a lighter one."""
     height = TOP + ROW * len(results) + 30
     longest = max(sum(run) for runs in results.values() for way in WAYS for run in runs[way])
@@ -170,7 +172,7 @@ def drawn(results):
            f'<text x="20" y="48">microseconds; pale: in the kernel; lower is better</text>\n')
     for row, (name, runs) in enumerate(results.items()):
         y = TOP + ROW * row
-        yield f'<text x="20" y="{y + 26}">{escape(name)}</text>\n'
+        yield f'<text x="20" y="{y + 26}">{escape(NAMES[name])}</text>\n'
         for place, way in enumerate(WAYS):
             x, top = LEFT, y + 24 * place
             user, system = (statistics.median(run[part] for run in runs[way]) for part in (0, 1))
@@ -179,7 +181,9 @@ def drawn(results):
                 yield f'<rect class="{way}{kind}" x="{x:.1f}" y="{top}" width="{width:.1f}" height="20"/>\n'
                 x += width
             yield f'<text x="{x + 8:.1f}" y="{top + 15}">{user / 1000:.2f} + {system / 1000:.2f}, {LABELS[way][0]}</text>\n'
-    yield "</svg>\n"
+    pairs = len(next(iter(results.values()))[WAYS[0]])
+    note = f"{note}; medians of {pairs} pairs" if note else f"medians of {pairs} pairs"
+    yield f'<text x="20" y="{height - 14}" font-size="11">{escape(note)}</text>\n</svg>\n'
 
 
 def main():
@@ -192,7 +196,7 @@ def main():
     if args.json:
         pathlib.Path(args.json).write_text(json.dumps(results, indent=1) + "\n")
     if args.svg:
-        pathlib.Path(args.svg).write_text("".join(drawn(results)))
+        pathlib.Path(args.svg).write_text("".join(drawn(results, args.note)))
 
 
 if __name__ == "__main__":
