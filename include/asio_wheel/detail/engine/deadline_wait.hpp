@@ -213,7 +213,8 @@ private:
   /// Returns true if the deadline is over: its operation has ended, or the wait is unreachable.
   [[nodiscard]] bool is_over() const noexcept;
   [[nodiscard]] bool end_first() noexcept;
-  [[nodiscard, gnu::cold]] bool start_first(shard& sh) noexcept ASIO_WHEEL_RELEASE(sh);
+  [[nodiscard, gnu::noinline, gnu::cold]] bool start_first(shard& sh) noexcept
+    ASIO_WHEEL_RELEASE(sh);
   [[nodiscard, gnu::noinline, gnu::cold]] bool leave_unfiled(shard& sh, operation_end how) noexcept
     ASIO_WHEEL_REQUIRES(sh);
   [[gnu::noinline, gnu::cold]] static void tell_from_outside(shard& sh) noexcept

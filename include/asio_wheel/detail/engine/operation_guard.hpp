@@ -42,6 +42,8 @@ struct guarded_by {
   guarded_by& operator=(guarded_by&&) = default;
   [[gnu::always_inline]] ~guarded_by() = default;
 
+  [[nodiscard]] static bool is_of_executor() noexcept { return false; }  // as of time_limit
+
   guard_ptr guard;
   time_point until;
   std::uint8_t cause;

@@ -34,14 +34,17 @@ public:
   using handler_type = Handler;
 
   /// Takes over the handler. Throws what its allocator, its move and its slot throw.
+  /// `is_at_home` is true if the handler's executor is known to be of the wheel's context.
   template <class H>
   static deadline_operation& make(H&& handler, const Fallback& fallback, Where& where,
-                                  asio::cancellation_type_t type, deadline_report report)
+                                  asio::cancellation_type_t type, deadline_report report,
+                                  bool is_at_home)
   {
     auto* const op =
       make_op<deadline_operation>(std::forward<H>(handler), fallback, where, type, report)
         .release();
-    if constexpr (!runs_anywhere) op->find_gate();
+    if constexpr (!runs_anywhere)
+      if (!is_at_home) op->find_gate();
     if constexpr (has_slot<Handler>) op->listen();
     // The state takes over the count of the guard.
     if constexpr (is_guarded) static_cast<void>(where.by.guard.release());
@@ -242,10 +245,10 @@ private:
     }
   };
 
-  [[nodiscard]] executor_type executor() const noexcept
+  [[nodiscard]] decltype(auto) executor() const noexcept
   {
     if constexpr (runs_anywhere)
-      return {};
+      return no_executor{};
     else if constexpr (std::is_same_v<Fallback, no_executor>)
       return asio::get_associated_executor(handler_, native());
     else

@@ -31,6 +31,8 @@ struct time_limit {
   Time when;
   wheel_core* core = nullptr;  ///< null: of the wheel of the operation's executor
 
+  /// Returns true if the wheel is that of the operation's executor, if this has one.
+  [[nodiscard]] bool is_of_executor() const noexcept { return !core; }
   [[nodiscard]] deadline_filing filing(wheel_core& c) const noexcept { return {c, when}; }
 };
 
@@ -301,7 +303,11 @@ private:
     // A policy counts a deadline that has come, whatever is reported.
     constexpr deadline_report report =
       std::is_same_v<Limit, policy_limit> ? deadline_report::timed_out : Report;
-    operation& op = operation::make(std::forward<Handler>(handler), fallback, where, type, report);
+    // Then no handler runs in another context than the wheel's.
+    const bool is_at_home = lacks_executor<std::decay_t<Handler>> &&
+                            !std::is_same_v<Executor, no_executor> && limit.is_of_executor();
+    operation& op =
+      operation::make(std::forward<Handler>(handler), fallback, where, type, report, is_at_home);
     const typename operation::initiation initiating{op, where};
     std::forward<I>(i)(deadline_handler<operation>(op), std::forward<Args>(args)...);
   }

@@ -111,6 +111,7 @@ struct policy_limit {
   deadline_report report;
   wheel_core* core = nullptr;
 
+  [[nodiscard]] bool is_of_executor() const noexcept { return !core; }  // as of time_limit
   [[nodiscard]] filing_type filing(wheel_core& c) const noexcept
   {
     const policy_terms terms = policy->start(c);
@@ -134,7 +135,13 @@ struct stream_limit : guarded_by {
     : guarded_by(std::move(g), t, c),
       feeds(f)
   {}
+  stream_limit(const stream_limit&) = default;
+  stream_limit(stream_limit&&) = default;
+  stream_limit& operator=(const stream_limit&) = default;
+  stream_limit& operator=(stream_limit&&) = default;
+  [[gnu::always_inline]] ~stream_limit() = default;  // as of guarded_by
 
+  [[nodiscard]] static bool is_of_executor() noexcept { return true; }  // as of time_limit
   [[nodiscard]] filing_type filing() noexcept { return {{*this}, guard->terms, feeds}; }
 
   peer_activity feeds;  ///< what the operation's bytes are to those that the stream feeds
