@@ -262,8 +262,7 @@ public:
     asio::completion_token_for<void(error_code)> Token = detail::default_token_for<executor_type>>
   auto async_connect(const Endpoint& endpoint, Token&& token = {})
   {
-    return start<>(
-      &stream_limits::write_stall,
+    return start<detail::stream_act::connect>(
       [e = typename NextLayer::endpoint_type(endpoint)](NextLayer& s, auto&& handler) {
         s.async_connect(e, std::forward<decltype(handler)>(handler));
       },
@@ -287,8 +286,7 @@ public:
     requires detail::connect_condition_of<Condition, Endpoints>
   auto async_connect(const Endpoints& endpoints, Condition condition, Token&& token = {})
   {
-    return start<typename NextLayer::endpoint_type>(
-      &stream_limits::write_stall,
+    return start<detail::stream_act::connect, typename NextLayer::endpoint_type>(
       [endpoints, condition](NextLayer& s, auto&& handler) {
         asio::async_connect(s, endpoints, condition, std::forward<decltype(handler)>(handler));
       },
@@ -312,8 +310,7 @@ public:
     requires detail::connect_condition<Condition, Iterator>
   auto async_connect(Iterator begin, Iterator end, Condition condition, Token&& token = {})
   {
-    return start<Iterator>(
-      &stream_limits::write_stall,
+    return start<detail::stream_act::connect, Iterator>(
       [begin, end, condition](NextLayer& s, auto&& handler) {
         asio::async_connect(s, begin, end, condition, std::forward<decltype(handler)>(handler));
       },
@@ -326,8 +323,7 @@ public:
                              detail::default_token_for<executor_type>>
   auto async_read_some(const Buffers& buffers, Token&& token = {})
   {
-    return start<std::size_t>(
-      &stream_limits::read_idle,
+    return start<detail::stream_act::read, std::size_t>(
       [buffers](NextLayer& s, auto&& handler) {
         s.async_read_some(buffers, std::forward<decltype(handler)>(handler));
       },
@@ -339,8 +335,7 @@ public:
                              detail::default_token_for<executor_type>>
   auto async_write_some(const Buffers& buffers, Token&& token = {})
   {
-    return start<std::size_t>(
-      &stream_limits::write_stall,
+    return start<detail::stream_act::write, std::size_t>(
       [buffers](NextLayer& s, auto&& handler) {
         s.async_write_some(buffers, std::forward<decltype(handler)>(handler));
       },
@@ -351,15 +346,12 @@ private:
   template <class Other>
   friend class timed_stream;
 
-  /// What limits an operation in addition to the expiry.
-  using limit = detail::any_delay stream_limits::*;
-
-  template <class... Results>
+  template <detail::stream_act Act, class... Results>
   class initiation {
   public:
     using executor_type = timed_stream::executor_type;
 
-    initiation(timed_stream& stream, limit each) : stream_(&stream), limit_(each) {}
+    explicit initiation(timed_stream& stream) : stream_(&stream) {}
 
     [[nodiscard]] executor_type get_executor() const noexcept { return stream_->get_executor(); }
 
@@ -367,8 +359,8 @@ private:
     void operator()(Handler&& handler, Operation&& operation) const
     {
       const detail::stream_deadlines& deadlines = stream_->deadlines_;
-      const auto end = deadlines.of_operation(limit_);
-      const detail::peer_activity feeds = what_feeds();
+      const auto end = deadlines.template end_of<Act>();
+      const detail::peer_activity feeds = deadlines.template feeds<Act>();
       if (end.until == time_point::max() && feeds == detail::peer_activity::none)
         return operation(stream_->socket_, std::forward<Handler>(handler));
       if (deadlines.has_passed(end.until))
@@ -381,24 +373,14 @@ private:
     }
 
   private:
-    /// What the operation's bytes are to those that the stream feeds.
-    [[nodiscard]] detail::peer_activity what_feeds() const noexcept
-    {
-      constexpr bool moves_bytes = std::is_same_v<void(Results...), void(std::size_t)>;
-      if (!moves_bytes || !stream_->deadlines_.feeds()) return detail::peer_activity::none;
-      return limit_ == &stream_limits::read_idle ? detail::peer_activity::received
-                                                 : detail::peer_activity::sent;
-    }
-
     timed_stream* stream_;
-    limit limit_;
   };
 
-  template <class... Results, class Operation, class Token>
-  auto start(limit each, Operation operation, Token& token)
+  template <detail::stream_act Act, class... Results, class Operation, class Token>
+  auto start(Operation operation, Token& token)
   {
     return asio::async_initiate<Token, void(error_code, Results...)>(
-      initiation<Results...>(*this, each), token, std::move(operation));
+      initiation<Act, Results...>(*this), token, std::move(operation));
   }
 
   [[nodiscard]] detail::wheel_core& core()

@@ -15,6 +15,9 @@
 
 namespace asio_wheel::detail {
 
+/// What an operation of a stream does.
+enum class stream_act : std::uint8_t { connect, read, write };
+
 /// When the operations of a `timed_stream` are to end: what the user has set, and the guard of
 /// running operations. As thread-safe as the stream.
 class stream_deadlines {
@@ -69,14 +72,15 @@ public:
     stream_timeout cause;
   };
 
-  /// The end of an operation that starts now, with `each` as its own limit.
-  [[nodiscard]] end_of_operation of_operation(any_delay stream_limits::*each) const noexcept
+  /// The end of an operation that starts now.
+  template <stream_act Act>
+  [[nodiscard]] end_of_operation end_of() const noexcept
   {
-    const duration limit = limits_.*each;
+    constexpr bool reads = Act == stream_act::read;
+    const duration limit = reads ? limits_.read_idle : limits_.write_stall;
     const time_point own = limit == duration::max() ? time_point::max() : from_now(limit);
     if (own < std::min(expiry_, end_))
-      return {own, each == &stream_limits::read_idle ? stream_timeout::read_idle
-                                                     : stream_timeout::write_stall};
+      return {own, reads ? stream_timeout::read_idle : stream_timeout::write_stall};
     if (end_ < expiry_) return {end_, stream_timeout::total};
     return {expiry_, stream_timeout::expiry};
   }
@@ -113,7 +117,13 @@ public:
     if (guard_) guard_->feed_nothing();
   }
 
-  [[nodiscard]] bool feeds() const noexcept { return guard_ && guard_->feeds(); }
+  /// What the bytes of an operation are to those that the stream feeds.
+  template <stream_act Act>
+  [[nodiscard]] peer_activity feeds() const noexcept
+  {
+    if (Act == stream_act::connect || !guard_ || !guard_->feeds()) return peer_activity::none;
+    return Act == stream_act::read ? peer_activity::received : peer_activity::sent;
+  }
 
   /// The cause of the latest timeout.
   [[nodiscard]] stream_timeout last_timeout() const noexcept
