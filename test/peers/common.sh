@@ -110,10 +110,15 @@ run() {
 
 # run_alone <side> <name> <argument>... <program>: a program that is a case by itself.
 run_alone() {
+  check_side "$1" "${@: -1}"
+  run_case "$@"
+}
+
+# run_case <side> <name> <argument>...: a case that is a command by itself.
+run_case() {
   local side=$1 name=$2 status=0
   shift 2
-  check_side "$side" "${@: -1}"
-  timeout "$run_limit" "$@" >"$work/$side.$name.said" 2>&1 || status=$?
+  timeout "$run_limit" "$@" >"$work/$side.${name//\//.}.said" 2>&1 || status=$?
   run_alone_result "$side" "$name" "$status"
 }
 

@@ -10,9 +10,9 @@ Usage: test/peers/run.sh
 
 Runs every suite of this folder, also after one has failed, and prints a table: the suite, its version,
 how many of its cases pass with Asio's timers and with ours, and how many differ. Exits with status 1 if
-one has failed. Meant for the night: it takes an hour on two processors. The first time it fetches 250 MB
-of Debian's source packages to build/peers. BUSY=n multiplies the time that each compiler and each test
-program may take.
+one has failed. Meant for the night: it takes an hour and a half on two processors. The first time it
+fetches 250 MB of Debian's source packages to build/peers. BUSY=n multiplies the time that each compiler
+and each test program may take.
 END
 }
 
@@ -35,6 +35,7 @@ mysql
 redis
 mqtt5 unit
 mqtt5 integration
+libtorrent
 END
 
 echo
