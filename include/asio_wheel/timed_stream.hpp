@@ -351,7 +351,7 @@ private:
   public:
     using executor_type = timed_stream::executor_type;
 
-    explicit initiation(timed_stream& stream) : stream_(&stream) {}
+    explicit initiation(timed_stream& s) : stream_(&s) {}
 
     [[nodiscard]] executor_type get_executor() const noexcept { return stream_->get_executor(); }
 
