@@ -44,11 +44,18 @@ private:
 
   asio::awaitable<void> accept()
   {
-    while (acceptor_.is_open()) {
+    for (;;) {
       // The socket is on a new strand, and so is all that takes its executor.
       auto [error, socket] =
         co_await acceptor_.async_accept(asio::make_strand(strand_.get_inner_executor()), no_throw);
-      if (!error && acceptor_.is_open()) take_in(std::move(socket));
+      if (!acceptor_.is_open()) co_return;
+      if (!error) {
+        take_in(std::move(socket));
+      } else if (error != asio::error::connection_aborted) {
+        // Mostly there are too many open files. New clients stay in the backlog meanwhile.
+        asio_wheel::wheel_timer pause(strand_, milliseconds(200));
+        co_await pause.async_wait(no_throw);
+      }
     }
   }
 
