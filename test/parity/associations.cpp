@@ -4,6 +4,7 @@
 #include "support/run.hpp"
 #include "support/timers.hpp"
 
+#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/bind_allocator.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/bind_executor.hpp>
@@ -55,6 +56,26 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(may_be_a_strand, Timer, every_timer)
   support::run_to_end(context);
   BOOST_TEST(expired_there);
   BOOST_TEST(aborted_there);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(may_be_a_strand_of_an_erased_executor, Timer, every_timer)
+{
+  asio::io_context context;
+  asio::io_context other;
+  int there = 0;
+  for (asio::io_context* each : {&context, &other}) {
+    const auto strand = asio::make_strand(asio::any_io_executor(each->get_executor()));
+    const auto handler = [&, strand](error_code ec) {
+      there += !ec && strand.running_in_this_thread();
+    };
+    Timer timer(context, 1ms);
+    timer.async_wait(asio::bind_executor(strand, handler));
+    support::rebound<Timer, asio::strand<asio::any_io_executor>> of_strand(strand, 1ms);
+    of_strand.async_wait(handler);
+    support::run_to_end(context);
+    support::run_to_end(other);
+  }
+  BOOST_TEST(there == 4);
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(may_be_a_pool, Timer, every_timer)

@@ -1,12 +1,15 @@
 // timeout_after and timeout_at: when an abort becomes timed_out, and when it does not.
 #include <array>
+#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/compose.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <exception>
@@ -212,6 +215,20 @@ BOOST_AUTO_TEST_CASE(a_timed_out_accept_leaves_the_acceptor_usable)
   support::run_to_end(c.context);
   BOOST_TEST(!connected);
   BOOST_TEST(!accepted);
+}
+
+BOOST_AUTO_TEST_CASE(timed_out_is_reported_on_a_strand_of_an_erased_executor)
+{
+  context_with_wheel c;
+  const auto strand = asio::make_strand(asio::any_io_executor(c.context.get_executor()));
+  asio::steady_timer operation(c.context, 1h);
+  bool reported_there = false;
+  operation.async_wait(timeout_after(1ms, asio::bind_executor(strand, [&](error_code ec) {
+                                       reported_there = ec == asio::error::timed_out &&
+                                                        strand.running_in_this_thread();
+                                     })));
+  support::run_to_end(c.context);
+  BOOST_TEST(reported_there);
 }
 
 BOOST_AUTO_TEST_CASE(timeout_after_needs_a_signature_that_begins_with_an_error)

@@ -4,11 +4,11 @@
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/base/export.hpp>
 #include <asio_wheel/detail/base/intrusive_ptr.hpp>
+#include <asio_wheel/detail/engine/executor_work.hpp>
 
 #include <list>
 #include <memory>
 #include <optional>
-#include <type_traits>
 #include <utility>
 
 namespace asio_wheel::detail {
@@ -93,19 +93,14 @@ public:
   }
 
 private:
-  // A handler that may run anywhere has no executor for work.
-  using guard = std::conditional_t<asio::execution::is_executor<Executor>::value ||
-                                     asio::is_executor<Executor>::value,
-                                   asio::executor_work_guard<Executor>, Executor>;
-
   struct typed_work final : gated_work {
     explicit typed_work(const Executor& ex) : work(ex) {}
-    guard work;
+    executor_work<Executor> work;
   };
 
   intrusive_ptr<context_gate> gate_;  ///< null: the work is here
   gated_work* there_ = nullptr;
-  std::optional<guard> here_;
+  std::optional<executor_work<Executor>> here_;
 };
 
 }  // namespace asio_wheel::detail

@@ -5,6 +5,7 @@
 #include <asio_wheel/detail/base/intrusive_ptr.hpp>
 #include <asio_wheel/detail/engine/cancel_link.hpp>
 #include <asio_wheel/detail/engine/engine.hpp>
+#include <asio_wheel/detail/engine/executor_work.hpp>
 #include <asio_wheel/detail/engine/op_memory.hpp>
 #include <asio_wheel/detail/engine/submission.hpp>
 #include <asio_wheel/detail/engine/wait_op.hpp>
@@ -91,11 +92,6 @@ void describe_handler(shard& at) noexcept
   describe_wait(at, &typeid(Handler));
 #endif
 }
-
-/// Work that is outstanding on an executor; none for no_executor.
-template <class Executor>
-using executor_work = std::conditional_t<std::is_same_v<Executor, no_executor>, no_executor,
-                                         asio::executor_work_guard<Executor>>;
 
 /// An `Op` of wait_op.hpp with a handler. Keeps work outstanding on the handler's `Executor` until
 /// it calls the handler there. no_executor stands for the wheel's own.
