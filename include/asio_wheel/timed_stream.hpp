@@ -180,8 +180,7 @@ public:
   ///     stream.feed(beat);
   ///
   /// A stream can feed any number of these. Each may be moved or destroyed at any time. A move of
-  /// the stream takes them along. Blocking operations feed nothing. Without a deadline, an
-  /// operation that feeds takes about as long as with one.
+  /// the stream takes them along. Blocking operations feed nothing.
   ///
   /// Exceptions: std::bad_alloc; what use_wheel() throws.
   template <class State, class Executor>

@@ -25,7 +25,8 @@ namespace asio_wheel::detail {
 ///
 /// `Fallback` is the executor that the handler is offered. It is no_executor if the handler has no
 /// executor and may run anywhere, or if it has an executor whatever it is offered. `Where` is a
-/// deadline_filing or a guard_filing; it has `terms` if the operation may have a policy.
+/// deadline_filing or a guard_filing; it has `terms` if the operation may have a policy, and
+/// `feeds` if it is of a stream.
 template <class Handler, class Fallback, class Where, class... Signatures>
 class deadline_operation final
   : public ending_operation<deadline_operation<Handler, Fallback, Where, Signatures...>, Handler,
@@ -130,7 +131,7 @@ private:
     }
   }
 
-  /// A step has arrived. Until then it had a hold on the state.
+  /// A step has arrived, with the hold on the state, or the state, that it was sent with.
   static void take(deadline_wait& op, const sent_step& s, arrival at)
   {
     auto& self = static_cast<deadline_operation&>(op);
@@ -175,7 +176,7 @@ private:
   {
     pass_on([&](const submission& attempt) {
       sent_step d = sent_deadline(attempt, taken_up, begun);
-      const auto& ex = executor();
+      const executor_type ex = executor();
       static_cast<void>(require_target(ex));
       if constexpr (never_blocks<executor_type>)
         asio::post(ex, std::move(d));
@@ -200,7 +201,7 @@ private:
   {
     pass_on([&](const submission& attempt) {
       relayed_step r{sent_deadline(attempt, taken_up, begun)};
-      const auto& ex = executor();
+      const executor_type ex = executor();
       static_cast<void>(require_target(ex));
       if constexpr (std::is_constructible_v<asio::any_io_executor, const executor_type&>) {
         if (!is_of_context(ex, wheel_context(core())))

@@ -42,7 +42,7 @@ public:
   {
     if constexpr (is_metered)
       if (policy_) policy_.note_end(core());
-    if constexpr (may_feed<Args...>) feeds_.pass_on(*guard_, args...);
+    if constexpr (is_of_stream && moves_bytes<Args...>) feeds_.pass_on(*guard_, args...);
     departure left;
     if (!is_guarded || !end_guarded()) left = leave(operation_end::none);
     const epilogue later{guard_, left.to_tell_of};
@@ -67,8 +67,8 @@ protected:
   static constexpr bool is_metered = requires(Where w) { w.terms; };
   static constexpr bool is_of_stream = requires(Where w) { w.feeds; };
   template <class... Args>
-  static constexpr bool may_feed =
-    is_of_stream&& std::is_invocable_v<void(const error_code&, std::size_t), Args...>;
+  static constexpr bool moves_bytes =
+    std::is_invocable_v<void(const error_code&, std::size_t), Args...>;
 
   template <class H>
   ending_operation(ask_fn f, H&& handler, const Fallback& fallback, const Where& where,
@@ -81,7 +81,11 @@ protected:
   {}
   ~ending_operation() {}  // no result is left here by then
 
-  [[nodiscard]] decltype(auto) executor() const noexcept
+  /// The handler's executor, as a copy: while it has a function of the state, the state may go.
+  [[nodiscard]] executor_type executor() const noexcept { return kept_executor(); }
+
+  /// The same, without a copy where the handler or the state has it.
+  [[nodiscard]] decltype(auto) kept_executor() const noexcept
   {
     if constexpr (runs_anywhere)
       return no_executor{};
@@ -94,7 +98,7 @@ protected:
   /// Finds the gate of the handler's context, unless it is the wheel's context. Call this once.
   void find_gate()
   {
-    const auto& ex = executor();
+    const auto& ex = kept_executor();
     if constexpr (erased_executor<executor_type>)
       if (!ex) return;
     const auto find = [&](const auto& e) {
@@ -124,7 +128,7 @@ protected:
     return there ? submit(this, post) : submission_result::dropped;
   }
 
-  /// A step to be passed to an executor, with a hold on the state.
+  /// A step to be passed to an executor, with the caller's hold on the state, or the state itself.
   [[nodiscard]] sent_step sent(const submission& attempt, step s) noexcept
   {
     return {*this, &Operation::take, attempt, s};
