@@ -43,6 +43,13 @@ public:
     socket_.send_to(asio::buffer("127.0.0.1", 10), client);
   }
 
+  /// Lets an answer() end to which no query has come.
+  void ask_itself()
+  {
+    udp::socket client(context_, udp::endpoint(asio::ip::address_v4::loopback(), 0));
+    client.send_to(asio::buffer("itself", 6), socket_.local_endpoint());
+  }
+
   static inline std::uint16_t port = 0;
 
 private:
@@ -128,6 +135,7 @@ BOOST_AUTO_TEST_CASE(may_be_destroyed_and_so_may_the_context_while_it_hangs)
     // Asio's resolver joins its thread when the context goes, so somebody has to answer.
     answering = std::thread([&] { server.answer(); });
   }
+  server.ask_itself();  // the resolver may have gone before its thread asked
   answering.join();
 }
 
