@@ -78,6 +78,52 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(may_be_a_strand_of_an_erased_executor, Timer, ever
   BOOST_TEST(there == 4);
 }
 
+// One of a user's own, whose kind that tracks work is another type.
+template <class Inner = asio::io_context::executor_type>
+struct typed_executor {
+  Inner inner;
+
+  template <class Function>
+  void execute(Function f) const
+  {
+    asio::post(inner, std::move(f));
+  }
+  asio::execution_context& query(asio::execution::context_t) const noexcept
+  {
+    return inner.context();
+  }
+  static constexpr asio::execution::blocking_t query(asio::execution::blocking_t) noexcept
+  {
+    return asio::execution::blocking.never;
+  }
+  typed_executor require(asio::execution::blocking_t::never_t) const { return *this; }
+  auto require(asio::execution::outstanding_work_t::tracked_t tracked) const
+  {
+    const auto required = asio::require(inner, tracked);
+    return typed_executor<std::remove_const_t<decltype(required)>>{required};
+  }
+  bool operator==(const typed_executor&) const noexcept = default;
+};
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(may_be_a_strand_of_a_typed_executor, Timer, every_timer)
+{
+  asio::io_context context;
+  asio::io_context other;
+  int there = 0;
+  for (asio::io_context* each : {&context, &other}) {
+    const auto strand = asio::make_strand(typed_executor<>{each->get_executor()});
+    Timer timer(context, 1ms);
+    timer.async_wait(asio::bind_executor(
+      strand, [&, strand](error_code ec) { there += !ec && strand.running_in_this_thread(); }));
+    other.restart();
+    BOOST_TEST(other.poll() == 0U);
+    BOOST_TEST(other.stopped() == (each == &context), "the work is tracked where the handler runs");
+    support::run_to_end(context);
+    support::run_to_end(other);
+  }
+  BOOST_TEST(there == 2);
+}
+
 BOOST_AUTO_TEST_CASE_TEMPLATE(may_be_a_pool, Timer, every_timer)
 {
   asio::io_context context;
