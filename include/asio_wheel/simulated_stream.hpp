@@ -406,19 +406,46 @@ public:
               detail::default_token_for<executor_type>>
   auto async_accept(Token&& token = {})
   {
-    return asio::async_compose<Token, void(error_code, stream_type)>(
-      [this, ex = executor_, op = simulated_end::operation()](auto& self,
-                                                              error_code ec = {}) mutable {
+    return accept(executor_, token);
+  }
+
+  /// Accepts a connection whose end is on the executor `ex`, such as a strand of the session's own.
+  /// The handler's default executor is the acceptor's. Completion signature
+  /// `void(error_code, basic_simulated_stream<Other>)`.
+  template <std::convertible_to<asio::any_io_executor> Other,
+            asio::completion_token_for<void(error_code, basic_simulated_stream<Other>)> Token =
+              detail::default_token_for<executor_type>>
+  auto async_accept(const Other& ex, Token&& token = {})
+  {
+    return accept(ex, token);
+  }
+  /// As above, on the executor of a context.
+  template <execution_context_type Context,
+            asio::completion_token_for<
+              void(error_code, basic_simulated_stream<typename Context::executor_type>)>
+              Token = detail::default_token_for<executor_type>>
+  auto async_accept(Context& context, Token&& token = {})
+  {
+    return accept(context.get_executor(), token);
+  }
+
+private:
+  template <class Other, class Token>
+  auto accept(const Other& session, Token&& token)
+  {
+    using accepted_type = basic_simulated_stream<Other>;
+    return asio::async_compose<Token, void(error_code, accepted_type)>(
+      [this, ex = executor_, session, op = simulated_end::operation()](auto& self,
+                                                                       error_code ec = {}) mutable {
         if (!op) return simulated_end::start(self, op = line_.second.prepare(ex, false, 1));
         ec = simulated_end::finish(*op, ec);
-        stream_type accepted(ex, std::move(op->accepted));
+        accepted_type accepted(session, std::move(op->accepted));
         op.reset();
         self.complete(ec, std::move(accepted));
       },
       token, executor_);
   }
 
-private:
   wheel_timer_service* wheel_;
   executor_type executor_;
   // The ends of new connections travel over this connection.

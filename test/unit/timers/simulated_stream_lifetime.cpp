@@ -10,6 +10,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/strand.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/system/system_error.hpp>
@@ -297,6 +298,49 @@ BOOST_AUTO_TEST_CASE(an_acceptor_never_completes_inline_and_can_be_cancelled)
   acceptor.async_accept(accept);
   run();
   BOOST_TEST((calls == 6 && result == asio::error::bad_descriptor));
+}
+
+BOOST_AUTO_TEST_CASE(an_acceptor_accepts_for_another_executor)
+{
+  support::wheel_in_virtual_time w;
+  asio::io_context other;
+  simulated_acceptor acceptor(w.wheel);
+  const std::array clients{acceptor.connect(), acceptor.connect(), acceptor.connect()};
+  const auto strand = asio::make_strand(w.context);
+
+  std::optional<basic_simulated_stream<asio::strand<asio::io_context::executor_type>>> of_strand;
+  acceptor.async_accept(strand, [&](error_code ec, auto s) {
+    BOOST_TEST((!ec && !strand.running_in_this_thread()));
+    of_strand.emplace(std::move(s));
+  });
+  std::optional<basic_simulated_stream<asio::io_context::executor_type>> of_other;
+  acceptor.async_accept(other, [&](error_code ec, auto s) {
+    BOOST_TEST(!ec);
+    of_other.emplace(std::move(s));
+  });
+  bool awaited = false;
+  asio::co_spawn(
+    w.context,
+    [&]() -> asio::awaitable<void> {
+      const auto s = co_await acceptor.async_accept(asio::any_io_executor(strand));
+      awaited = s.is_open() && s.get_executor() == strand;
+    },
+    asio::detached);
+  w.context.poll();
+  BOOST_TEST_REQUIRE((of_strand && of_other && awaited));
+  BOOST_TEST((of_strand->is_open() && of_strand->get_executor() == strand));
+  BOOST_TEST((of_other->is_open() && &of_other->get_executor().context() == &other));
+
+  // Their operations complete there.
+  support::result read;
+  char byte{};
+  of_other->async_read_some(asio::buffer(&byte, 1), read.recorder());
+  of_other->cancel();
+  w.context.restart();
+  w.context.poll();
+  BOOST_TEST(read.pending());
+  other.poll();
+  BOOST_TEST(read.failed(asio::error::operation_aborted));
 }
 
 BOOST_AUTO_TEST_CASE(a_closed_acceptor_resets_and_refuses)
