@@ -7,8 +7,9 @@ machine is.
     python3 bench/costs.py --check                             fails if an act has become more than 3 % dearer
     python3 bench/costs.py --renew                             makes these counts the ones that --check compares with
 
-The acts are described in costs.cpp. Needs valgrind, the table strace too. bench/costs_baseline.json has the counts of the
-wheel that --check compares with, for each compiler. A compiler that is not there is not checked (exit code 77).
+The acts are described in costs.cpp, and the act "stream" in stream_main.hpp. Needs valgrind, the table strace too.
+bench/costs_baseline.json has the counts of the wheel that --check compares with, for each compiler. A compiler that is
+not there is not checked (exit code 77).
 """
 
 import argparse
@@ -44,6 +45,12 @@ ROWS = [
     ("the same, 40,000 waits", "cancel_one", ["--timers", "40000"], 64_000, 64_000, ""),
     ("sign of life: touch()", "touch", [], 64_000, 64_000, ""),
 ]
+# A message to and fro, beyond what a bare socket takes in the same program (stream_main.hpp): programs, and what they do.
+STREAMS = [
+    ("message on a stream, an expiry for each operation", {"steady": "stream_beast", "wheel": "stream_wheel"}, "expiry"),
+    ("message on a socket, guard() and touch() for each operation", {"wheel": "stream_guard"}, "expiry"),
+]
+MESSAGES = (2_000, 12_000)  # the difference of two runs is counted
 OF = ("steady", "wheel")
 # How often an act meets the clock is not the same in every run.
 UNSTEADY = {"10 timers re-arming each ms, an expiry", "100 timers", "1,000 timers"}
@@ -69,10 +76,10 @@ def output_of(line):
     return done.stderr
 
 
-def instructions(program):
-    """What run_measured() and all that it calls execute."""
+def instructions(program, inside="run_measured"):
+    """What a function and all that it calls execute; without a function, the whole program."""
     said = output_of(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
-                      "--toggle-collect=run_measured", *program])
+                      *([f"--toggle-collect={inside}"] if inside else []), *program])
     return int(re.search(r"Collected : (\d+)", said)[1])
 
 
@@ -80,6 +87,18 @@ def system_calls(program):
     with tempfile.NamedTemporaryFile("r") as table:
         output_of(["strace", "-f", "-c", "-U", "calls,name", "-o", table.name, *program])
         return int(re.search(r"^\s*(\d+)\s+total$", table.read(), re.MULTILINE)[1])
+
+
+def per_message(count, program, end):
+    """What a message takes beyond a bare socket's."""
+    def of(which):
+        fewer, more = (count([program, "--end", which, "--n", n]) for n in MESSAGES)
+        return (more - fewer) / (MESSAGES[1] - MESSAGES[0])
+    return of(end) - of("bare")
+
+
+def instructions_of_message(program, end):
+    return per_message(lambda line: instructions(line, inside=None), program, end)
 
 
 def compiler_of(program):
@@ -90,14 +109,16 @@ def compiler_of(program):
     return f"{said.stdout.strip()}, {platform.machine()}"
 
 
-def counts_of_wheel(program, rows):
+def counts_of_wheel(program, rows, streams):
     for text, act, options, counted, _, _ in rows:
         if text not in UNSTEADY:
             line = [program, "--act", act, "--of", "wheel", "--times", counted, *options]
             yield text, instructions(line) / counted
+    for text, programs, end in streams:
+        yield text, instructions_of_message(program.with_name(programs["wheel"]), end)
 
 
-def check(program, rows):
+def check(program, rows, streams):
     """The exit code."""
     compiler = compiler_of(program)
     baseline = json.loads(BASELINE.read_text()) if BASELINE.is_file() else {}
@@ -106,7 +127,7 @@ def check(program, rows):
         return NOT_CHECKED
     dearer = []
     print("| per | baseline | now | |\n|---|--:|--:|---|")
-    for text, now in counts_of_wheel(program, rows):
+    for text, now in counts_of_wheel(program, rows, streams):
         before = baseline[compiler].get(text)
         if before is None:
             sys.exit(f"costs.py: {BASELINE.name} does not have '{text}': --renew it")
@@ -117,10 +138,10 @@ def check(program, rows):
     return 1 if dearer else 0
 
 
-def renew(program, rows):
+def renew(program, rows, streams):
     baseline = json.loads(BASELINE.read_text()) if BASELINE.is_file() else {}
     counts = baseline.setdefault(compiler_of(program), {})
-    counts.update((text, round(count, 1)) for text, count in counts_of_wheel(program, rows))
+    counts.update((text, round(count, 1)) for text, count in counts_of_wheel(program, rows, streams))
     BASELINE.write_text(json.dumps(baseline, indent=1) + "\n")
 
 
@@ -134,18 +155,25 @@ def main():
     if not program:
         sys.exit(f"costs.py: there is no program costs in {build}: build it, or say --build")
     rows = [row for row in ROWS if args.act in (None, row[1])]
-    if not rows:
+    streams = STREAMS if args.act in (None, "stream") else []
+    if not rows and not streams:
         sys.exit(f"costs.py: there is no act {args.act}")
     if args.check:
-        return check(program, rows)
+        return check(program, rows, streams)
     if args.renew:
-        return renew(program, rows)
+        return renew(program, rows, streams)
     if args.json and not report.is_writable(pathlib.Path(args.json)):  # said now, not when there are figures
         sys.exit(f"costs.py: {args.json} cannot be written")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends the program that runs, as Ctrl-C does
     print("| per | instructions: steady_timer | wheel | wanted, at most | floor | system calls: steady_timer | wheel |\n"
           + "|---" * 7 + "|")
     results = []
+
+    def keep(result):  # after each row: whoever stops it keeps what was counted
+        results.append(result)
+        if args.json:
+            pathlib.Path(args.json).write_text(json.dumps(results, indent=1) + "\n")
+
     for text, act, options, counted, called, wanted in rows:
         def line(of, times):
             return [program, "--act", act, "--of", of, "--times", times, *options]
@@ -163,9 +191,16 @@ def main():
             floor = f"{result['instructions']['floor']:,.0f}"
         print(f"| {text}{note} | {ran[0]:,.0f} | {ran[1]:,.0f} | {wanted} | {floor} | {asked[0]:.2f} | {asked[1]:.2f} |",
               flush=True)
-        results.append(result)
-        if args.json:  # after each row: whoever stops it keeps what was counted
-            pathlib.Path(args.json).write_text(json.dumps(results, indent=1) + "\n")
+        keep(result)
+    for text, programs, end in streams:
+        result = {"per": text, "instructions": {}, "system_calls": {}}
+        for of, name in programs.items():
+            result["instructions"][of] = instructions_of_message(program.with_name(name), end)
+            result["system_calls"][of] = max(0, per_message(system_calls, program.with_name(name), end))
+        ran, asked = ([f"{counts[of]:,.{digits}f}" if of in counts else "" for of in OF]
+                      for counts, digits in ((result["instructions"], 0), (result["system_calls"], 2)))
+        print(f"| {text} | {ran[0]} | {ran[1]} | | | {asked[0]} | {asked[1]} |", flush=True)
+        keep(result)
 
 
 if __name__ == "__main__":
