@@ -69,6 +69,22 @@ struct due_key {
   }
 };
 
+/// Returns true if a wait may go from one state to the other: the second table of wait_op.hpp.
+[[nodiscard]] constexpr bool may_follow(wait_state to, wait_state from) noexcept
+{
+  using enum wait_state;
+  if (to == none) return true;
+  switch (from) {
+    case none: return to == filed || to == rejected || to == guarded || to == finished;
+    case filed: return to == sent || to == filed || to == cancelled;
+    case sent: return to == filed || to == requeued || to == cancelled;
+    case requeued: return to == sent || to == cancelled;
+    case guarded: return to == requeued || to == cancelled || to == rejected;
+    case finished: return to == finished;
+    default: return false;
+  }
+}
+
 /// An independent part of a wheel. A thread starts all its waits in one shard, so that threads keep
 /// out of each other's way.
 ///

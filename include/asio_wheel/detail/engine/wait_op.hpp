@@ -151,22 +151,6 @@ enum class wait_state : std::uint64_t {
   finished,
 };
 
-/// Returns true if a wait may go from one state to the other: the second table above.
-[[nodiscard]] constexpr bool may_follow(wait_state to, wait_state from) noexcept
-{
-  using enum wait_state;
-  if (to == none) return true;
-  switch (from) {
-    case none: return to == filed || to == rejected || to == guarded || to == finished;
-    case filed: return to == sent || to == filed || to == cancelled;
-    case sent: return to == filed || to == requeued || to == cancelled;
-    case requeued: return to == sent || to == cancelled;
-    case guarded: return to == requeued || to == cancelled || to == rejected;
-    case finished: return to == finished;
-    default: return false;
-  }
-}
-
 /// What a wait leaves in its handler's cancellation slot: the way back to the wait, as long as the
 /// wait can be cancelled.
 ///
