@@ -144,22 +144,25 @@ void wheel_core::take_due(next_wait& next, time_point now) noexcept
       next.fire = firing_.request();
       return;
     }
-    next.op = next.at->pop_due(now, next.request, next.refiled);
-    if (!next.at->has_due()) {
-      due_.drop_first();
-      next.at->note_if_idle();
-      if (next.at->has_unneeded()) next.idle = next.at;
-    }
+    next.op = pop_due(*next.at, next, now);
   } while (!next.op && ++steps < shard::step);
-  if (next.op) {
-    ++burst_;
-    if (was_pending(next.request.outcome())) count_ended(1);
-  }
+  if (next.op && was_pending(next.request.outcome())) count_ended(1);
   next.more = !due_.empty();
-  if (next.more)
-    next.post = due_delivery_.request();
-  else
-    largest_burst_ = std::max(largest_burst_, std::exchange(burst_, 0));
+  if (next.more) next.post = due_delivery_.request();
+}
+
+/// Takes the next due wait of `sh`, the first shard of `due_`.
+wait_op* wheel_core::pop_due(shard& sh, next_wait& next, time_point now) noexcept
+{
+  wait_op* const op = sh.pop_due(now, next.request, next.refiled);
+  if (op) ++burst_;
+  if (!sh.has_due()) {
+    due_.drop_first();
+    sh.note_if_idle();
+    if (sh.has_unneeded()) next.idle = &sh;
+    if (due_.empty()) largest_burst_ = std::max(largest_burst_, std::exchange(burst_, 0));
+  }
+  return op;
 }
 
 /// Adds to `due_` what passes have found.

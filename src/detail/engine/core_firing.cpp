@@ -1,9 +1,7 @@
 // L2 engine: deadlines of operations, and what executors have refused.
 #include "core.hpp"
 
-#include <algorithm>
 #include <mutex>
-#include <utility>
 
 namespace asio_wheel::detail {
 
@@ -48,15 +46,9 @@ wait_op* wheel_core::take_due_deadline(next_wait& next, time_point now) noexcept
   if (!due_.lock_first(next.at)) return nullptr;
   const locked at(*next.at, std::adopt_lock);
   if (!next.at->is_deadline_due()) return nullptr;
-  wait_op* const op = next.at->pop_due(now, next.request, next.refiled);
-  if (!next.at->has_due()) {
-    due_.drop_first();
-    next.at->note_if_idle();
-  }
+  wait_op* const op = pop_due(*next.at, next, now);
   next.taken_up = now;
   keep_for(*op);  // it may be on its way through another context when this context goes
-  ++burst_;
-  if (due_.empty()) largest_burst_ = std::max(largest_burst_, std::exchange(burst_, 0));
   return op;
 }
 
