@@ -192,8 +192,9 @@ private:
   [[gnu::noinline]] void post_due() noexcept ASIO_WHEEL_EXCLUDES(due_mutex_);
   [[gnu::flatten]] void deliver_due(time_point now, bool behind_pass);
   void take_due(next_wait& next, time_point now) noexcept;
-  [[nodiscard]] wait_op* pop_due(shard& sh, next_wait& next, time_point now) noexcept
-    ASIO_WHEEL_REQUIRES(due_mutex_) ASIO_WHEEL_REQUIRES(sh);
+  [[nodiscard]] wait_op* pop_due(shard& sh, cancels_applied applied, next_wait& next,
+                                 time_point now) noexcept ASIO_WHEEL_REQUIRES(due_mutex_)
+    ASIO_WHEEL_REQUIRES(sh);
   void cancel_wake_up(shard& sh, tick unneeded) noexcept ASIO_WHEEL_EXCLUDES(sh);
   [[gnu::noinline]] void erase_resting(shard& sh) noexcept ASIO_WHEEL_EXCLUDES(sh);
   [[nodiscard]] bool begin_delivery(bool behind_pass) noexcept;

@@ -140,11 +140,12 @@ void wheel_core::take_due(next_wait& next, time_point now) noexcept
   do {
     if (!due_.lock_first(next.at)) return;
     const locked at(*next.at, std::adopt_lock);
-    if (next.at->is_deadline_due()) {
+    const cancels_applied applied = next.at->assert_cancels_applied();
+    if (next.at->is_deadline_due(applied)) {
       next.fire = firing_.request();
       return;
     }
-    next.op = pop_due(*next.at, next, now);
+    next.op = pop_due(*next.at, applied, next, now);
   } while (!next.op && ++steps < shard::step);
   if (next.op && was_pending(next.request.outcome())) count_ended(1);
   next.more = !due_.empty();
@@ -152,11 +153,12 @@ void wheel_core::take_due(next_wait& next, time_point now) noexcept
 }
 
 /// Takes the next due wait of `sh`, the first shard of `due_`.
-wait_op* wheel_core::pop_due(shard& sh, next_wait& next, time_point now) noexcept
+wait_op* wheel_core::pop_due(shard& sh, cancels_applied applied, next_wait& next,
+                             time_point now) noexcept
 {
-  wait_op* const op = sh.pop_due(now, next.request, next.refiled);
+  wait_op* const op = sh.pop_due(applied, now, next.request, next.refiled);
   if (op) ++burst_;
-  if (!sh.has_due()) {
+  if (!sh.has_due(applied)) {
     due_.drop_first();
     sh.note_if_idle();
     if (sh.has_unneeded()) next.idle = &sh;

@@ -45,8 +45,9 @@ wait_op* wheel_core::take_due_deadline(next_wait& next, time_point now) noexcept
   note_found();
   if (!due_.lock_first(next.at)) return nullptr;
   const locked at(*next.at, std::adopt_lock);
-  if (!next.at->is_deadline_due()) return nullptr;
-  wait_op* const op = pop_due(*next.at, next, now);
+  const cancels_applied applied = next.at->assert_cancels_applied();
+  if (!next.at->is_deadline_due(applied)) return nullptr;
+  wait_op* const op = pop_due(*next.at, applied, next, now);
   next.taken_up = now;
   keep_for(*op);  // it may be on its way through another context when this context goes
   return op;

@@ -129,13 +129,13 @@ private:
 [[gnu::cold]] tick earliest_tick(shard& sh) noexcept
 {
   const locked lock(sh);
-  sh.apply_deferred_cancels();
   timing_wheel& wheel = sh.wheel();
   tick earliest = never;
   // If the wheel keeps moving, the tick of any wait will do.
   bool moved = true;
   for (int attempts = 0; moved && attempts < 10; ++attempts) {
-    if (sh.has_due()) return sh.first_due().due;
+    const cancels_applied applied = sh.apply_deferred_cancels();
+    if (sh.has_due(applied)) return sh.first_due(applied).due;
     moved = false;
     earliest = wheel.first_tick(0);
     for (unsigned level = 1; level <= wheel.levels() && !moved; ++level) {

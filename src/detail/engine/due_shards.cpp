@@ -25,12 +25,13 @@ bool due_shards::lock_first(shard*& first) noexcept
     first = heap_[0].at;
     shard& sh = *first;
     sh.lock();
-    sh.apply_deferred_cancels();  // a cancelled wait must not take its shard ahead of others
-    if (!sh.has_due()) {
+    // A cancelled wait must not take its shard ahead of others.
+    const cancels_applied applied = sh.apply_deferred_cancels();
+    if (!sh.has_due(applied)) {
       drop_first();
     } else {
       if (size_ == 1) return true;
-      source now{sh.first_due(), &sh};
+      source now{sh.first_due(applied), &sh};
       if (!shards_.has_strays()) now.first.sequence = 0;  // by tick alone: before its waits
       if (!comes_later(now, heap_[1]) && (size_ == 2 || !comes_later(now, heap_[2]))) return true;
       std::pop_heap(heap_.data(), heap_.data() + size_, comes_later);

@@ -31,7 +31,8 @@ public:
   /// Something is due in `sh`.
   void add(shard& sh) noexcept;
 
-  /// Locks the shard with the next wait, and says which. Returns false if nothing is due.
+  /// Locks the shard with the next wait, applies its cancels, and says which it is. Returns false
+  /// if nothing is due.
   [[nodiscard]] bool lock_first(shard*& first) noexcept ASIO_WHEEL_TRY_ACQUIRE(true, first);
 
   /// Nothing is due any more in the shard that lock_first() has returned.

@@ -188,18 +188,18 @@ void shard::rewind(tick now) noexcept
   set_next(wheel_.next_tick());
 }
 
-bool shard::has_due() const noexcept
+bool shard::has_due(cancels_applied) const noexcept
 {
   return wheel_.has_due();
 }
 
-due_key shard::first_due() const noexcept
+due_key shard::first_due(cancels_applied) const noexcept
 {
   const auto& op = static_cast<const wait_op&>(*wheel_.front_due());
   return {op.due(), op.sequence_};
 }
 
-bool shard::is_deadline_due() const noexcept
+bool shard::is_deadline_due(cancels_applied) const noexcept
 {
   return static_cast<const wait_op&>(*wheel_.front_due()).shared_;
 }
@@ -222,7 +222,8 @@ bool shard::refile_later(lazy_wait_op& op, time_point now, tick& refiled) noexce
 
 // begin
 
-wait_op* shard::pop_due(time_point now, wait_request& request, tick& refiled) noexcept
+wait_op* shard::pop_due(cancels_applied applied, time_point now, wait_request& request,
+                        tick& refiled) noexcept
 {
   for (const wheel_entry* e : wheel_.fresh_due()) {
     if (!e) continue;
@@ -246,7 +247,7 @@ wait_op* shard::pop_due(time_point now, wait_request& request, tick& refiled) no
     request = send(*op);
     return op;
   }
-  const wait_outcome outcome = decide(*op, now, refiled);
+  const wait_outcome outcome = decide(applied, *op, now, refiled);
   request = outcome;
   return outcome != wait_outcome::none ? op : nullptr;
 }
@@ -262,11 +263,11 @@ wait_request shard::send(wait_op& op) noexcept
 
 wait_outcome shard::begin(wait_op& op, time_point taken_up, tick& refiled) noexcept
 {
-  apply_deferred_cancels();
-  return decide(op, taken_up, refiled);
+  return decide(apply_deferred_cancels(), op, taken_up, refiled);
 }
 
-wait_outcome shard::decide(wait_op& op, time_point taken_up, tick& refiled) noexcept
+wait_outcome shard::decide(cancels_applied, wait_op& op, time_point taken_up,
+                           tick& refiled) noexcept
 {
   auto outcome = wait_outcome::expired;
   if (op.state_ == wait_state::rejected) {

@@ -34,7 +34,7 @@ class wheel_core;  // NOLINT(cppcoreguidelines-virtual-class-destructor): it is 
 ///
 /// This is safe because a wait in a timer's list can always be cancelled, and because nobody reads
 /// a wait of the shard before the cancels are applied: every function of the shard that reads waits
-/// begins with apply_deferred_cancels().
+/// begins with apply_deferred_cancels(), or requires what that returns.
 class deferred_cancels {
 public:
   [[nodiscard]] bool empty() const noexcept;
@@ -56,6 +56,13 @@ private:
 
   std::uint8_t size_ = 0;
   std::array<timer_wait_op*, most + ahead> ops_{};
+};
+
+/// Says that no cancel of a shard is deferred, as long as the caller holds the lock. Only
+/// a shard makes one.
+class cancels_applied {
+  friend class shard;
+  cancels_applied() = default;
 };
 
 /// Orders due waits by their tick, and within a tick by their start, as far as any thread can tell.
@@ -240,22 +247,21 @@ public:
   /// Moves the wheel back to `now`, if it is ahead. Due waits stay due.
   void rewind(tick now) noexcept ASIO_WHEEL_REQUIRES(this);
 
-  [[nodiscard]] bool has_due() const noexcept ASIO_WHEEL_REQUIRES(this);
+  [[nodiscard]] bool has_due(cancels_applied) const noexcept ASIO_WHEEL_REQUIRES(this);
 
   /// The place of the next due wait among all shards. Requires has_due().
-  [[nodiscard]] due_key first_due() const noexcept ASIO_WHEEL_REQUIRES(this);
+  [[nodiscard]] due_key first_due(cancels_applied) const noexcept ASIO_WHEEL_REQUIRES(this);
 
   /// Returns true if the next due wait is an operation's deadline. Requires has_due().
-  [[nodiscard]] bool is_deadline_due() const noexcept ASIO_WHEEL_REQUIRES(this);
+  [[nodiscard]] bool is_deadline_due(cancels_applied) const noexcept ASIO_WHEEL_REQUIRES(this);
 
   // begin
 
   /// Takes the next due wait from the wheel at `now`: begins it, or sends it on its way if it is
   /// `foreign`. Null if nothing is due, or if the deadline of a lazy wait has moved: files this
-  /// wait again, and moves `refiled` to its tick if the tick is earlier. Requires
-  /// apply_deferred_cancels().
-  [[nodiscard]] wait_op* pop_due(time_point now, wait_request& request, tick& refiled) noexcept
-    ASIO_WHEEL_REQUIRES(this);
+  /// wait again, and moves `refiled` to its tick if the tick is earlier.
+  [[nodiscard]] wait_op* pop_due(cancels_applied applied, time_point now, wait_request& request,
+                                 tick& refiled) noexcept ASIO_WHEEL_REQUIRES(this);
 
   /// Decides how a wait ends, and makes it unreachable. The wait left the wheel at `taken_up`.
   /// Returns none if it is a lazy wait that was filed again after all.
@@ -372,7 +378,14 @@ public:
   [[nodiscard]] time_point expiry_of(const wait_op& op) const noexcept ASIO_WHEEL_REQUIRES(this);
 
   /// Applies the deferred cancels.
-  void apply_deferred_cancels() noexcept ASIO_WHEEL_REQUIRES(this);
+  cancels_applied apply_deferred_cancels() noexcept ASIO_WHEEL_REQUIRES(this);
+
+  /// For a caller whose lock was taken by a function that has applied them.
+  [[nodiscard]] cancels_applied assert_cancels_applied() const noexcept ASIO_WHEEL_REQUIRES(this)
+  {
+    assert(deferred_.empty());
+    return {};
+  }
 
 private:
   /// Only this function writes a wait's state.
@@ -386,8 +399,8 @@ private:
   static void unlink_all(wait_op& op) noexcept;
 
   [[nodiscard]] static wait_request send(wait_op& op) noexcept;
-  [[nodiscard]] wait_outcome decide(wait_op& op, time_point taken_up, tick& refiled) noexcept
-    ASIO_WHEEL_REQUIRES(this);
+  [[nodiscard]] wait_outcome decide(cancels_applied, wait_op& op, time_point taken_up,
+                                    tick& refiled) noexcept ASIO_WHEEL_REQUIRES(this);
   void set_next(tick next) noexcept ASIO_WHEEL_REQUIRES(this);
   void drop_unneeded() noexcept ASIO_WHEEL_REQUIRES(this);
   [[nodiscard, gnu::noinline]] bool is_first(tick unneeded, tick next) noexcept

@@ -33,9 +33,10 @@ std::span<timer_wait_op*> deferred_cancels::take() noexcept
   return {ops_.data(), std::exchange(size_, std::uint8_t{0})};
 }
 
-void shard::apply_deferred_cancels() noexcept
+cancels_applied shard::apply_deferred_cancels() noexcept
 {
   if (!deferred_.empty()) apply_cancels();
+  return {};
 }
 
 bool shard::is_all_cancelled(const wait_op& op) const noexcept

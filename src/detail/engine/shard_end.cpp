@@ -12,7 +12,7 @@ bool shard::has_ended() const noexcept
 
 wait_op* shard::pop_ended(wait_request& request) noexcept
 {
-  apply_deferred_cancels();
+  const cancels_applied applied = apply_deferred_cancels();
   wait_op* op = ended_.pop_front();
   if (op) {
     wait_op::link_of(*op).next = nullptr;  // it is in no list
@@ -34,7 +34,7 @@ wait_op* shard::pop_ended(wait_request& request) noexcept
     request = wait_outcome::cancelled;  // nothing else is left to do
   } else {
     tick none = no_tick;
-    request = decide(*op, {}, none);
+    request = decide(applied, *op, {}, none);
   }
   return op;
 }
