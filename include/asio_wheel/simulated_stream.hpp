@@ -20,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 namespace asio_wheel {
@@ -406,7 +407,7 @@ public:
               detail::default_token_for<executor_type>>
   auto async_accept(Token&& token = {})
   {
-    return accept(executor_, token);
+    return accept<Token>(executor_, token);
   }
 
   /// Accepts a connection whose end is on the executor `ex`, such as a strand of the session's own.
@@ -417,7 +418,7 @@ public:
               detail::default_token_for<executor_type>>
   auto async_accept(const Other& ex, Token&& token = {})
   {
-    return accept(ex, token);
+    return accept<Token>(ex, token);
   }
   /// As above, on the executor of a context.
   template <execution_context_type Context,
@@ -426,12 +427,12 @@ public:
               Token = detail::default_token_for<executor_type>>
   auto async_accept(Context& context, Token&& token = {})
   {
-    return accept(context.get_executor(), token);
+    return accept<Token>(context.get_executor(), token);
   }
 
 private:
-  template <class Other, class Token>
-  auto accept(const Other& session, Token&& token)
+  template <class Token, class Other>
+  auto accept(const Other& session, std::remove_reference_t<Token>& token)
   {
     using accepted_type = basic_simulated_stream<Other>;
     return asio::async_compose<Token, void(error_code, accepted_type)>(
