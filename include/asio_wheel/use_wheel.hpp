@@ -44,9 +44,9 @@ template <class Executor>
 }
 }  // namespace detail
 
-/// An io_context, a thread_pool or the like.
+/// An io_context, a thread_pool or the like, or what converts to one.
 template <class T>
-concept execution_context_type = std::derived_from<T, asio::execution_context>;
+concept execution_context_type = std::convertible_to<T&, asio::execution_context&>;
 
 /// Makes the wheel of `context`. The context must not have a wheel yet. Call it before anything
 /// that makes a wheel with default options: use_wheel(), and timers and deadlines on the context or

@@ -35,12 +35,12 @@ public:
   static constexpr std::chrono::microseconds shortest_sleep{50};
   static constexpr std::chrono::microseconds longest_sleep{1000};
 
-  [[nodiscard, gnu::always_inline]] bool try_lock() noexcept ASIO_WHEEL_TRY_ACQUIRE(true)
+  [[nodiscard]] bool try_lock() noexcept ASIO_WHEEL_TRY_ACQUIRE(true)
   {
     return !taken_.exchange(true, std::memory_order_acquire);
   }
 
-  [[gnu::always_inline]] void lock() noexcept ASIO_WHEEL_ACQUIRE()
+  void lock() noexcept ASIO_WHEEL_ACQUIRE()
   {
     if (!try_lock()) [[unlikely]]
       lock_contended();

@@ -274,6 +274,19 @@ bool deadline_wait::keep_refused() noexcept
   return true;
 }
 
+bool deadline_wait::keep_abandonment() noexcept
+{
+  wheel_core& c = core();
+  {
+    const locked lock(*shard_);
+    if (has_ended() || shard_->is_closed()) return false;
+    --holders_;
+    shard_->keep_refused(*this);
+  }
+  c.retry_later();
+  return true;
+}
+
 bool deadline_wait::keep_finished() noexcept
 {
   wheel_core& c = core();

@@ -82,7 +82,8 @@ struct due_key {
   using enum wait_state;
   if (to == none) return true;
   switch (from) {
-    case none: return to == filed || to == rejected || to == guarded || to == finished;
+    case none:
+      return to == filed || to == rejected || to == guarded || to == cancelled || to == finished;
     case filed: return to == sent || to == filed || to == cancelled;
     case sent: return to == filed || to == requeued || to == cancelled;
     case requeued: return to == sent || to == cancelled;

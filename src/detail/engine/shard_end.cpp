@@ -58,6 +58,7 @@ void shard::keep_refused(wait_op& op) noexcept
 {
   // A wait that was cancelled or refused on its way stays so.
   if (op.state_ == wait_state::sent) set_state(op, wait_state::requeued);
+  if (op.state_ == wait_state::none) set_state(op, wait_state::cancelled);  // it has begun
   (op.shared_ ? refused_deadlines_ : refused_).push_back(op);
 }
 

@@ -35,6 +35,19 @@ BOOST_AUTO_TEST_CASE(make_wheel_needs_no_options)
   BOOST_TEST((&wheel.context() == &context));
 }
 
+BOOST_AUTO_TEST_CASE(what_converts_to_a_context_stands_for_it)
+{
+  struct owner {
+    using executor_type = asio::io_context::executor_type;
+    operator asio::io_context&() { return context; }
+    executor_type get_executor() { return context.get_executor(); }
+    asio::io_context context;
+  } o;
+  wheel_timer timer(o, 1ms);
+  BOOST_TEST((timer.get_executor() == o.context.get_executor()));
+  BOOST_TEST((&use_wheel(o) == &use_wheel(o.context)));
+}
+
 #if __has_include(<boost/asio/config.hpp>)
 BOOST_AUTO_TEST_CASE(the_configuration_of_a_context_has_the_default_options_of_its_wheel)
 {

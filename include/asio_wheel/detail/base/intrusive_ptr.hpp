@@ -24,7 +24,7 @@ public:
   {
     p->owners_.fetch_add(1, std::memory_order_relaxed);
   }
-  [[gnu::always_inline]] friend void intrusive_ptr_release(const intrusive_ref_counter* p) noexcept
+  friend void intrusive_ptr_release(const intrusive_ref_counter* p) noexcept
   {
     if (p->owners_.fetch_sub(1, std::memory_order_acq_rel) == 1) [[unlikely]]
       destroy(p);

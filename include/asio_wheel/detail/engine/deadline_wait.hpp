@@ -137,11 +137,11 @@ protected:
   [[nodiscard, gnu::flatten]] bool start(tick when) noexcept;
 
   /// As start(), for a guarded operation.
-  [[nodiscard, gnu::flatten]] bool start_guarded() noexcept;
+  [[nodiscard]] bool start_guarded() noexcept;
 
   /// The guarded operation has ended. Returns true if it is still guarded and has no holder: the
   /// state is the caller's then. Otherwise call leave().
-  [[nodiscard, gnu::flatten]] bool end_guarded() noexcept;
+  [[nodiscard]] bool end_guarded() noexcept;
 
   /// The operation has ended: erases the deadline. If the state has holders, the last holder does
   /// the rest, unless `how` is none.
@@ -181,6 +181,11 @@ protected:
   /// An executor has refused the deadline: gives up its hold, and the next pass tries again.
   /// Returns false, with nothing changed, if the operation has ended or the wheel is closed.
   [[nodiscard]] bool keep_refused() noexcept;
+
+  /// An executor has refused to abandon the operation, whose deadline has begun: gives up the hold,
+  /// and the next pass tries again. Returns false, with nothing changed, if the operation has ended
+  /// or the wheel is closed.
+  [[nodiscard]] bool keep_abandonment() noexcept;
 
   /// An executor has refused the result: the next pass tries again. Returns false if the wheel is
   /// closed. Requires that the state is the caller's.

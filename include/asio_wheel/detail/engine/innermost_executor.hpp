@@ -42,11 +42,13 @@ template <class... Targets, class Executor>
 }
 
 /// As above, for any executor type. An executor that hides its context, as any_completion_executor,
-/// must hold an executor of Asio's own.
+/// must hold an executor of Asio's own. Throws std::logic_error if none can be had.
 template <class Executor>
-[[nodiscard]] asio::any_io_executor innermost_executor(const Executor& ex)
+[[nodiscard]] asio::any_io_executor innermost_executor([[maybe_unused]] const Executor& ex)
 {
-  if constexpr (hides_context<Executor>) {
+  if constexpr (std::is_constructible_v<asio::any_io_executor, const Executor&>) {
+    return innermost_executor(asio::any_io_executor(ex));
+  } else if constexpr (requires { ex.template target<asio::system_executor>(); }) {
     using io = asio::io_context::executor_type;
     using pool = asio::thread_pool::executor_type;
     using asio::strand;
@@ -55,7 +57,7 @@ template <class Executor>
                 posting<pool>, asio::system_executor>(
         asio::prefer(ex, asio::execution::outstanding_work.untracked)));
   } else {
-    return innermost_executor(asio::any_io_executor(ex));
+    fail_without_context();
   }
 }
 

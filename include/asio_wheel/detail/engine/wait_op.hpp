@@ -41,6 +41,8 @@ namespace asio_wheel::detail {
 //   none       filed      file: the thread that starts the wait
 //              rejected   file, if there are too many, or no memory for a deadline
 //              guarded    file, if a guard's own wait stands for it
+//              cancelled  the executor of the handler has refused to abandon an operation: its
+//                         deadline has begun
 //              finished   the executor of the handler has refused an operation's result
 //   filed      none       begin: a delivery, for a handler on the wheel's executor
 //              sent       a delivery, for a handler with an executor of its own, or a deadline

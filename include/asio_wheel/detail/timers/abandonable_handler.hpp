@@ -110,20 +110,20 @@ template <class Handler, class Candidate>
   }
 }
 
-/// Calls a handler with `ec`, and default values for the other arguments of the first signature.
-template <class... Signatures, class Handler>
-void call_with_error(Handler&& handler, const error_code& ec)
+/// The default values of the arguments of the first signature, once they are made.
+template <class... Signatures>
+using results_by_default =
+  std::optional<signature_values_t<std::tuple_element_t<0, std::tuple<Signatures...>>>>;
+
+/// Calls a handler with `ec` in the place of the first value.
+template <class Handler, class Values>
+void call_with_error(Handler&& handler, Values&& values, const error_code& ec)
 {
-  using values = signature_values_t<std::tuple_element_t<0, std::tuple<Signatures...>>>;
-  static_assert(std::is_default_constructible_v<values>,
-                "abandon_after and abandon_at need an operation whose results can be made by "
-                "default");
-  values v{};
-  if constexpr (std::is_same_v<std::tuple_element_t<0, values>, error_code>)
-    std::get<0>(v) = ec;
+  if constexpr (std::is_same_v<std::tuple_element_t<0, Values>, error_code>)
+    std::get<0>(values) = ec;
   else
-    std::get<0>(v) = exception_of(ec);
-  std::apply(std::forward<Handler>(handler), std::move(v));
+    std::get<0>(values) = exception_of(ec);
+  std::apply(std::forward<Handler>(handler), std::move(values));
 }
 
 }  // namespace asio_wheel::detail

@@ -14,6 +14,7 @@
 #include <asio_wheel/detail/timers/ending_operation.hpp>
 #include <asio_wheel/detail/timers/sent_step.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
@@ -87,9 +88,9 @@ public:
 private:
   friend base;
   using base::check, base::begin, base::core, base::drop, base::executor, base::goes_on,
-    base::handler_, base::keep_refused, base::leave_alone, base::release_elsewhere,
-    base::release_here, base::replacement, base::replacement_error, base::requeue,
-    base::submit_there;
+    base::handler_, base::keep_abandonment, base::keep_refused, base::leave_alone,
+    base::release_elsewhere, base::release_here, base::replacement, base::replacement_error,
+    base::requeue, base::submit_there;
   using typename base::firing;
 
   static constexpr auto first_time = ~std::uint64_t{0};
@@ -119,6 +120,8 @@ private:
     if (request == wait_request::describe()) return describe_handler<Handler>(at);
     auto& self = static_cast<deadline_operation&>(base);
     if (request == wait_request::destroy()) return self.discard();  // the result
+    if constexpr (is_abandonable<Handler>)
+      if (self.is_abandoning_) return self.dispatch_abandonment();
     if constexpr (!runs_anywhere)
       if (self.is_elsewhere() && self.check() != firing::off)
         return self.send(taken_up, first_time);
@@ -171,7 +174,7 @@ private:
   /// while the object's aborted operation has yet to reach the strand. So the deadline goes from
   /// the executor once through its context, behind what is queued, and back. If a handler of the
   /// wheel has begun meanwhile, the deadline goes round again, as that handler may have destroyed
-  /// the object. While many begin, it waits for a tick now and then.
+  /// the object: but not for longer than a moment, lest it come late while many begin.
   void send(time_point taken_up, std::uint64_t begun)
   {
     pass_on([&](const submission& attempt) {
@@ -188,12 +191,19 @@ private:
   /// Runs on the handler's executor.
   void arrive(time_point taken_up, std::uint64_t begun)
   {
-    constexpr int most_rounds = 256, rounds_in_a_tick = 8;
     if (check() == firing::off) return release_here();
     const std::uint64_t now_begun = handlers_begun(core());
-    if (now_begun == begun || rounds_ == most_rounds) return fire_here(taken_up);
+    if (now_begun == begun || has_gone_round_enough(taken_up)) return fire_here(taken_up);
     ++rounds_;
-    if (rounds_ % rounds_in_a_tick != 0 || !keep_refused()) go_round(taken_up, now_begun);
+    go_round(taken_up, now_begun);
+  }
+
+  [[nodiscard]] bool has_gone_round_enough(time_point taken_up) const noexcept
+  {
+    constexpr int fewest_rounds = 16, most_rounds = 256;
+    constexpr std::chrono::milliseconds moment{1};
+    return rounds_ == most_rounds ||
+           (rounds_ >= fewest_rounds && has_passed(core(), taken_up + moment));
   }
 
   /// Sends the deadline once through the context of the handler's executor.
@@ -246,6 +256,7 @@ private:
   {
     if constexpr (is_abandonable<Handler>) {
       ask_to_stop(this->type());
+      is_abandoning_ = true;
       rounds_ = 0;
       if (!give_time()) abandon_here();
     } else {
@@ -261,7 +272,7 @@ private:
     release_elsewhere();
   }
 
-  [[gnu::always_inline]] void ask_to_stop(asio::cancellation_type_t type)
+  void ask_to_stop(asio::cancellation_type_t type)
   {
     try {
       this->signal().emit(type);
@@ -291,14 +302,13 @@ private:
 
   void dispatch_abandonment()
   {
-    constexpr int most_refusals = 256;
     const auto post = [&](const submission& attempt) {
       asio::dispatch(require_target(executor()), this->sent(attempt, step::abandon));
     };
     switch (submit_there(post)) {
       case submission_result::taken: return;
       case submission_result::refused:
-        if (++rounds_ < most_refusals && give_time()) return;
+        if (keep_abandonment()) return;
         break;
       case submission_result::dropped: break;
     }
@@ -312,15 +322,27 @@ private:
     abandon_here();
   }
 
-  /// Calls the handler, and leaves the state to the operation, on the handler's executor.
+  /// Calls the handler, and leaves the state to the operation, on the handler's executor. If there
+  /// is no memory for the results, the next pass tries again.
   void abandon_here()
   {
+    results_by_default<Signatures...> results;
+    static_assert(std::is_default_constructible_v<typename decltype(results)::value_type>,
+                  "abandon_after and abandon_at need an operation whose results can be made by "
+                  "default");
+    try {
+      results.emplace();
+    } catch (...) {
+      if (keep_abandonment()) return;
+      release_elsewhere();
+      throw;
+    }
     if (!leave_alone()) return release_here();
     const error_code instead = replacement_error(replacement(), true);
     auto handler = take_abandoned();
     release_here();
-    call_with_error<Signatures...>(std::move(handler),
-                                   instead ? instead : error_code(asio::error::operation_aborted));
+    call_with_error(std::move(handler), *std::move(results),
+                    instead ? instead : error_code(asio::error::operation_aborted));
   }
 
   [[nodiscard]] auto take_abandoned()
@@ -334,6 +356,7 @@ private:
   }
 
   int rounds_ = 0;  ///< of the deadline, so far
+  bool is_abandoning_ = false;
 };
 
 }  // namespace asio_wheel::detail

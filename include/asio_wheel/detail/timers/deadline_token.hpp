@@ -274,10 +274,9 @@ struct initiate_with_deadline : initiation_base<Initiation> {
   }
 
 private:
-  /// Inline, so that the arguments stay in registers. The operation may complete, and destroy this
-  /// object, before its initiation returns.
+  /// The operation may complete, and destroy this object, before its initiation returns.
   template <class I, class Handler, class... Args>
-  [[gnu::always_inline]] void launch(I&& i, Limit& by, Handler&& handler, Args&&... args) const
+  void launch(I&& i, Limit& by, Handler&& handler, Args&&... args) const
   {
     const auto& ex = executor(args...);
     auto where = filing(by, handler, ex);
@@ -294,8 +293,7 @@ private:
   }
 
   template <class I, class Where, class Executor, class Handler, class... Args>
-  [[gnu::always_inline]] void begin(I&& i, Where& where, const Executor& ex, Handler&& handler,
-                                    Args&&... args) const
+  void begin(I&& i, Where& where, const Executor& ex, Handler&& handler, Args&&... args) const
   {
     const auto& fallback = fallback_for<std::decay_t<Handler>>(where, ex);
     using operation = deadline_operation<std::decay_t<Handler>, std::decay_t<decltype(fallback)>,
