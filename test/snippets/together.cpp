@@ -36,7 +36,7 @@ class together final : public all_recipes {
     token_bucket bucket(wheel);
     all.spawn(context, take_for_ever(bucket));
     all.spawn(context, retry_for_ever());
-    all.spawn(context, ask_two_servers());
+    all.spawn(context, ask_two_servers({"first", 1s}, {"second", 20ms}));
     all.spawn(context, ask_host("127.0.0.1", "1", "hello\n", 5s));
     twice(wheel);
     cache values(wheel);
