@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# line_server on two threads, with clients that are quick, idle, dead, deaf and busy to the end. Called
-# with the folder that holds the program.
+# line_server on two threads, with clients that are quick, idle, dead, deaf and busy to the end, and a
+# patient one, whose requests may take longer than its heartbeat waits for a client. Called with the
+# folder that holds the program.
 set -euo pipefail
 programs=$1
 # shellcheck source-path=SCRIPTDIR source=../peers.sh
@@ -11,13 +12,21 @@ start server "$programs/line_server" --port 0 --threads 2 --idle-timeout 4000 --
   --write-stall 1000 --request-timeout 1000 --grace 1500
 server=$started
 port=$(port_of server "$server")
+start patient "$programs/line_server" --port 0 --idle-timeout 2200 --heartbeat 400 --request-timeout 8000
+patient=$started
+patient_port=$(port_of patient "$patient")
 
 say "what ends a session, and what does not"
-python3 "$(dirname "${BASH_SOURCE[0]}")/clients.py" "$port" "$server" || fail "see above"
+python3 "$(dirname "${BASH_SOURCE[0]}")/clients.py" "$port" "$server" "$patient_port" || fail "see above"
 
 status=0
 wait "$server" || status=$?
 ((status == 0)) || fail "the server's exit status is $status"
 cat "$work/server.log"
 grep -q ' 1 too slow; 1 idle, 1 lost, 1 stalled, 1 cut$' "$work/server.log" || fail "it counts otherwise"
-grep -q '^pending  *0$' "$work/server.log" || fail "something was left pending"
+stop "$patient" || fail "the patient server's exit status is $?"
+cat "$work/patient.log"
+grep -q ' 0 too slow; 1 idle, 1 lost, 0 stalled, 0 cut$' "$work/patient.log" || fail "it counts otherwise"
+for log in server patient; do
+  grep -q '^pending  *0$' "$work/$log.log" || fail "something was left pending"
+done

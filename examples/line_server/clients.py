@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""The clients of check.sh: clients.py <port> <process of the server>, which this ends by SIGTERM."""
+"""The clients of check.sh: clients.py <port> <process of the server> <port of the patient server>.
+
+It ends the server by SIGTERM. The patient one gives a request more time than a dead client has."""
 
 import os
 import signal
@@ -8,12 +10,12 @@ import sys
 import threading
 import time
 
-PORT, SERVER = int(sys.argv[1]), int(sys.argv[2])
+PORT, SERVER, PATIENT = (int(argument) for argument in sys.argv[1:])
 failures = []
 
 
-def connect():
-    client = socket.create_connection(("127.0.0.1", PORT))
+def connect(port=PORT):
+    client = socket.create_connection(("127.0.0.1", port))
     client.settimeout(15)
     return client, client.makefile("r", newline="\n")
 
@@ -34,19 +36,30 @@ def without_pings(lines, client=None):
     return ""
 
 
+def end(lines, client=None):
+    """What comes but pings: nothing, until the end. That is a reset if a pong comes too late."""
+    try:
+        return without_pings(lines, client)
+    except ConnectionError:
+        return ""
+
+
 def quick():
     client, lines = connect()
     client.sendall(b"hello\nsleep 10\n")
     expect("quick", [without_pings(lines) for _ in range(2)], ["hello\n", "sleep 10\n"])
     client.sendall(b"sleep 5000\nstill here\n")
     expect("too slow", [without_pings(lines, client) for _ in range(2)], ["too slow\n", "still here\n"])
+    for number in ("99999999999999999999", "-1", "soon", "10 or so", ""):
+        client.sendall(f"sleep {number}\n".encode())
+        expect(f"sleep {number}", without_pings(lines, client), "error: sleep takes a number of ms\n")
     client.close()
 
 
 def idle():
     """Answers every ping, and wants nothing."""
     client, lines = connect()
-    expect("idle", without_pings(lines, client), "")
+    expect("idle", end(lines, client), "")
 
 
 def dead():
@@ -70,7 +83,37 @@ def deaf():
             failures.append("deaf: never sent away")
 
 
-threads = [threading.Thread(target=f) for f in (quick, idle, dead, deaf)]
+def after_request(end_is, answers_pings, earliest):
+    """Waits for a long request, and then wants nothing. Its session ends no earlier than that."""
+    client, lines = connect(PATIENT)
+    pinged = client if answers_pings else None
+    began = time.monotonic()
+    client.sendall(b"sleep 2000\n")
+    expect(f"{end_is}, but first", without_pings(lines, pinged), "sleep 2000\n")
+    expect(f"{end_is} after a request", end(lines, pinged), "")
+    took = time.monotonic() - began
+    print(f"{end_is} after {took:.2f} s", flush=True)
+    if took < earliest:
+        failures.append(f"{end_is} after {took:.2f} s, not {earliest:.2f}")
+
+
+def idle_after_request():
+    after_request("idle", True, 2.0 + 2.2)
+
+
+def lost_after_request():
+    after_request("lost", False, 2.0 + 4 * 0.4)
+
+
+def run(client):
+    try:
+        client()
+    except OSError as e:
+        failures.append(f"{client.__name__}: {e}")
+
+
+clients = (quick, idle, dead, deaf, idle_after_request, lost_after_request)
+threads = [threading.Thread(target=run, args=(c,)) for c in clients]
 for t in threads:
     t.start()
 for t in threads:

@@ -15,12 +15,13 @@
 #include <boost/asio.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 
+#include <charconv>
 #include <chrono>
 #include <cstddef>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace lines {
@@ -84,8 +85,12 @@ private:
       bytes.erase(0, n);
       beat_.received();
       if (line == "pong") continue;  // it is alive, but that is not busy
-      idle_.touch();
+      is_busy_ = true;
       send(co_await answer_in_time(line));
+      is_busy_ = false;
+      // Nobody has listened meanwhile: the client's silence and its idle time begin here.
+      beat_.received();
+      idle_.touch();
     }
     finish();
   }
@@ -112,7 +117,7 @@ private:
     while (!is_over_) {
       const auto [error, event] = co_await beat_.async_next(no_throw);
       if (error) co_return;
-      if (event == asio_wheel::heartbeat_event::peer_lost) {
+      if (event == asio_wheel::heartbeat_event::peer_lost && !is_busy_) {
         ++counters_.lost;
         cut();
       } else {
@@ -138,12 +143,15 @@ private:
     co_return "too slow\n";
   }
 
-  /// `sleep <ms>` stands for work that takes its time.
+  /// `sleep <ms>` stands for work that takes its time. What is no number, or too large, is refused.
   static asio::awaitable<std::string> answer(std::string line)
   {
     constexpr std::string_view sleep = "sleep ";
     if (line.starts_with(sleep)) {
-      const int ms = std::atoi(line.c_str() + sleep.size());
+      const char* const end = line.data() + line.size();
+      unsigned ms = 0;
+      const auto [stop, error] = std::from_chars(line.data() + sleep.size(), end, ms);
+      if (error != std::errc() || stop != end) co_return "error: sleep takes a number of ms\n";
       asio_wheel::wheel_timer work(co_await asio::this_coro::executor, milliseconds(ms));
       co_await work.async_wait(asio::use_awaitable);
     }
@@ -173,6 +181,7 @@ private:
   asio_wheel::timeout_policy& request_;
   counters& counters_;
   std::string queue_;
+  bool is_busy_ = false;  // with a request: pongs stay in the socket
   bool is_over_ = false;
 };
 
