@@ -75,6 +75,8 @@ public:
 
   [[nodiscard]] const Handler& inner() const noexcept { return *handler_; }
 
+  bool is_late = false;  ///< the operation was asked to stop, and is to be abandoned
+
   template <class... Args>
   void operator()(Args&&... args)
   {

@@ -121,7 +121,7 @@ private:
     auto& self = static_cast<deadline_operation&>(base);
     if (request == wait_request::destroy()) return self.discard();  // the result
     if constexpr (is_abandonable<Handler>)
-      if (self.is_abandoning_) return self.dispatch_abandonment();
+      if (self.handler_.is_late) return self.dispatch_abandonment();
     if constexpr (!runs_anywhere)
       if (self.is_elsewhere() && self.check() != firing::off)
         return self.send(taken_up, first_time);
@@ -256,7 +256,7 @@ private:
   {
     if constexpr (is_abandonable<Handler>) {
       ask_to_stop(this->type());
-      is_abandoning_ = true;
+      handler_.is_late = true;
       rounds_ = 0;
       if (!give_time()) abandon_here();
     } else {
@@ -356,7 +356,6 @@ private:
   }
 
   int rounds_ = 0;  ///< of the deadline, so far
-  bool is_abandoning_ = false;
 };
 
 }  // namespace asio_wheel::detail
