@@ -84,12 +84,14 @@ struct simulated_side {
     return std::min(next.value_or(time_point::max()), on_the_way.front().arrives);
   }
 
-  /// Returns the next event if the timer does not wait for it yet.
-  [[nodiscard]] std::optional<alarm> rearm() noexcept
+  /// Returns true if the caller is to arm the timer: the next event is another, and no thread is
+  /// about to find out.
+  [[nodiscard]] bool rearm() noexcept
   {
     const auto next = next_event();
-    if (next == armed.at) return std::nullopt;
-    return armed = alarm{next, armed.number + 1};
+    if (next == armed.at) return false;
+    armed = alarm{next, armed.number + 1};
+    return !std::exchange(is_arming, true);
   }
 
   void take(std::size_t n) noexcept
@@ -157,6 +159,7 @@ struct simulated_side {
   bool is_ended = false;  ///< the end of the stream has arrived
   std::uint64_t chance;
   alarm armed;
+  bool is_arming = false;  ///< by the thread that may use the timer
   wheel_timer timer;
 };
 
@@ -332,7 +335,8 @@ struct simulated_connection : std::enable_shared_from_this<simulated_connection>
     return woken;
   }
 
-  void arm(std::size_t side, const simulated_side::alarm& a) noexcept;
+  void arm(std::size_t side) noexcept;
+  void wait_for(std::size_t side, const simulated_side::alarm& a) noexcept;
 
   const simulated_link link;
   const intrusive_ptr<wheel_core> core;  ///< of the wheel, which it may outlive
@@ -355,12 +359,12 @@ public:
   {
     if (!c_) return;
     const auto woken = c_->wake();
-    const std::array alarms{c_->sides[0].rearm(), c_->sides[1].rearm()};
+    const std::array to_arm{c_->sides[0].rearm(), c_->sides[1].rearm()};
     c_->mutex.unlock();
     for (const auto& op : woken)
       if (op) op->timer.cancel();
     for (const std::size_t side : {0U, 1U})
-      if (alarms[side]) c_->arm(side, *alarms[side]);
+      if (to_arm[side]) c_->arm(side);
   }
 
   explicit operator bool() const noexcept { return c_ != nullptr; }
@@ -370,8 +374,25 @@ private:
   const std::shared_ptr<simulated_connection> c_;
 };
 
-/// Lets the timer wait for another event. Called without the lock, as the wheel may post.
-void simulated_connection::arm(std::size_t side, const simulated_side::alarm& a) noexcept
+/// Lets the timer wait for the next event. Called without the lock, as the wheel may post. So the
+/// next event may be another by then: looks until it is not.
+void simulated_connection::arm(std::size_t side) noexcept
+{
+  simulated_side::alarm a;
+  for (;;) {
+    {
+      const std::lock_guard lock(mutex);
+      if (a.number == sides[side].armed.number) {
+        sides[side].is_arming = false;
+        return;
+      }
+      a = sides[side].armed;
+    }
+    wait_for(side, a);
+  }
+}
+
+void simulated_connection::wait_for(std::size_t side, const simulated_side::alarm& a) noexcept
 try {
   wheel_timer& timer = sides[side].timer;
   if (!a.at) return static_cast<void>(timer.cancel());
@@ -513,7 +534,7 @@ error_code simulated_end::finish(detail::simulated_operation& begun, error_code 
 bool simulated_end::send(simulated_end&& end)
 {
   const locked_connection c(connection_);
-  if (!c || !c->sides[side_].is_open) return false;
+  if (!c || !c->peer(side_).is_open) return false;
   detail::simulated_side& self = c->sides[side_];
   self.bytes.push_back('\0');
   self.ends.push_back(std::move(end));

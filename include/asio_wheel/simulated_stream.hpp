@@ -154,7 +154,7 @@ public:
   [[nodiscard]] static error_code finish(detail::simulated_operation& begun,
                                          error_code ec) noexcept;
 
-  /// Sends an end to accept. Returns false if this is closed.
+  /// Sends an end to accept. Returns false if the peer is closed.
   [[nodiscard]] bool send(simulated_end&& end);
   /// @endcond
 
@@ -360,6 +360,12 @@ public:
   using executor_type = Executor;                        ///< also the accepted streams' executor
   using stream_type = basic_simulated_stream<Executor>;  ///< what is accepted
 
+  /// The acceptor type for another executor.
+  template <class Other>
+  struct rebind_executor {
+    using other = basic_simulated_acceptor<Other>;  ///< an acceptor of `Other`
+  };
+
   /// An acceptor that is open.
   ///
   /// @param place  the wheel of the connections: see basic_wheel_timer.
@@ -368,6 +374,19 @@ public:
       executor_(place.executor),
       line_(simulated_end::connect(place.wheel, {}))
   {}
+
+  basic_simulated_acceptor(basic_simulated_acceptor&&) = default;
+  basic_simulated_acceptor& operator=(basic_simulated_acceptor&&) = default;
+  /// Takes over from an acceptor of another executor, with its pending accepts. Converts the
+  /// executor.
+  template <class Other>
+    requires(!std::same_as<Other, Executor> && std::constructible_from<Executor, const Other&>)
+  basic_simulated_acceptor(basic_simulated_acceptor<Other>&& other)
+    : wheel_(other.wheel_),
+      executor_(other.executor_),
+      line_(std::move(other.line_))
+  {}
+  ~basic_simulated_acceptor() = default;
 
   /// The default executor of handlers.
   [[nodiscard]] const executor_type& get_executor() const noexcept { return executor_; }
@@ -431,6 +450,9 @@ public:
   }
 
 private:
+  template <std::convertible_to<asio::any_io_executor> Other>
+  friend class basic_simulated_acceptor;
+
   template <class Token, class Other>
   auto accept(const Other& session, std::remove_reference_t<Token>& token)
   {

@@ -343,6 +343,33 @@ BOOST_AUTO_TEST_CASE(an_acceptor_accepts_for_another_executor)
   BOOST_TEST(read.failed(asio::error::operation_aborted));
 }
 
+BOOST_AUTO_TEST_CASE(an_acceptor_may_have_a_default_token)
+{
+  support::wheel_in_virtual_time w;
+  asio::use_awaitable_t<>::as_default_on_t<simulated_acceptor> acceptor(
+    simulated_acceptor(w.wheel));
+  auto client = acceptor.connect();
+  bool accepted = false;
+  asio::co_spawn(
+    w.context,
+    [&]() -> asio::awaitable<void> {
+      auto stream = co_await acceptor.async_accept();
+      accepted = stream.is_open();
+    },
+    asio::detached);
+  w.context.poll();
+  BOOST_TEST(accepted);
+}
+
+BOOST_AUTO_TEST_CASE(nothing_is_sent_to_a_closed_acceptor)
+{
+  support::wheel_in_virtual_time w;
+  auto [clients, acceptor] = simulated_end::connect(w.wheel, {});
+  auto [client, server] = simulated_end::connect(w.wheel, {});
+  acceptor.close();
+  BOOST_TEST(!clients.send(std::move(server)));
+}
+
 BOOST_AUTO_TEST_CASE(a_closed_acceptor_resets_and_refuses)
 {
   support::wheel_in_virtual_time w;
