@@ -375,8 +375,6 @@ public:
       line_(simulated_end::connect(place.wheel, {}))
   {}
 
-  basic_simulated_acceptor(basic_simulated_acceptor&&) = default;
-  basic_simulated_acceptor& operator=(basic_simulated_acceptor&&) = default;
   /// Takes over from an acceptor of another executor, with its pending accepts. Converts the
   /// executor.
   template <class Other>
@@ -386,7 +384,6 @@ public:
       executor_(other.executor_),
       line_(std::move(other.line_))
   {}
-  ~basic_simulated_acceptor() = default;
 
   /// The default executor of handlers.
   [[nodiscard]] const executor_type& get_executor() const noexcept { return executor_; }
