@@ -361,10 +361,10 @@ public:
     const auto woken = c_->wake();
     const std::array to_arm{c_->sides[0].rearm(), c_->sides[1].rearm()};
     c_->mutex.unlock();
-    for (const auto& op : woken)
-      if (op) op->timer.cancel();
     for (const std::size_t side : {0U, 1U})
       if (to_arm[side]) c_->arm(side);
+    for (const auto& op : woken)
+      if (op) op->timer.cancel();
   }
 
   explicit operator bool() const noexcept { return c_ != nullptr; }

@@ -375,6 +375,20 @@ public:
       line_(simulated_end::connect(place.wheel, {}))
   {}
 
+  /// Takes over the connections and the pending accepts. The other acceptor is closed then.
+  basic_simulated_acceptor(basic_simulated_acceptor&& other)
+    : wheel_(other.wheel_),
+      executor_(other.executor_),
+      line_(std::move(other.line_))
+  {}
+  /// Closes this acceptor, then takes over.
+  basic_simulated_acceptor& operator=(basic_simulated_acceptor&& other)
+  {
+    wheel_ = other.wheel_;
+    executor_ = other.executor_;
+    line_ = std::move(other.line_);
+    return *this;
+  }
   /// Takes over from an acceptor of another executor, with its pending accepts. Converts the
   /// executor.
   template <class Other>

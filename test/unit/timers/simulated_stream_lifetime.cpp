@@ -370,6 +370,28 @@ BOOST_AUTO_TEST_CASE(nothing_is_sent_to_a_closed_acceptor)
   BOOST_TEST(!clients.send(std::move(server)));
 }
 
+BOOST_AUTO_TEST_CASE(an_acceptor_may_be_moved)
+{
+  support::wheel_in_virtual_time w;
+  simulated_acceptor first(w.wheel);
+  int accepted = 0;
+  auto accept = [&](error_code ec, const auto& stream) { accepted += !ec && stream.is_open(); };
+  first.async_accept(accept);
+  simulated_acceptor second(std::move(first));
+  BOOST_TEST((!first.is_open() && second.is_open()));
+  BOOST_CHECK_THROW(static_cast<void>(first.connect()), boost::system::system_error);
+  first.async_accept(
+    [](error_code ec, const auto&) { BOOST_TEST((ec == asio::error::bad_descriptor)); });
+  const simulated_stream client = second.connect();
+  w.time.advance(0ns);
+  BOOST_TEST(accepted == 1);
+  first = std::move(second);
+  const simulated_stream again = first.connect();
+  first.async_accept(accept);
+  w.time.advance(0ns);
+  BOOST_TEST(accepted == 2);
+}
+
 BOOST_AUTO_TEST_CASE(a_closed_acceptor_resets_and_refuses)
 {
   support::wheel_in_virtual_time w;
