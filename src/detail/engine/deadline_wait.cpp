@@ -5,6 +5,7 @@
 
 #include "core.hpp"
 
+#include <chrono>
 #include <mutex>
 #include <stdexcept>
 #include <utility>
@@ -272,6 +273,12 @@ bool deadline_wait::keep_refused() noexcept
   }
   c.retry_later();
   return true;
+}
+
+bool deadline_wait::wait_for_next_tick() noexcept
+{
+  constexpr std::chrono::milliseconds longest{4};
+  return core().options.tick <= longest && !core().clock.is_stopped() && keep_refused();
 }
 
 bool deadline_wait::keep_abandonment() noexcept

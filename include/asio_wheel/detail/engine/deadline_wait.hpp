@@ -182,6 +182,10 @@ protected:
   /// Returns false, with nothing changed, if the operation has ended or the wheel is closed.
   [[nodiscard]] bool keep_refused() noexcept;
 
+  /// Leaves a deadline on its way to the next tick, as keep_refused(). Returns false, with nothing
+  /// changed, also if ticks are long, or if the clock stands still.
+  [[nodiscard]] bool wait_for_next_tick() noexcept;
+
   /// An executor has refused to abandon the operation, whose deadline has begun: gives up the hold,
   /// and the next pass tries again. Returns false, with nothing changed, if the operation has ended
   /// or the wheel is closed.

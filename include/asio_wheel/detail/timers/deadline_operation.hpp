@@ -14,7 +14,6 @@
 #include <asio_wheel/detail/timers/ending_operation.hpp>
 #include <asio_wheel/detail/timers/sent_step.hpp>
 
-#include <chrono>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
@@ -90,7 +89,7 @@ private:
   using base::check, base::begin, base::core, base::drop, base::executor, base::goes_on,
     base::handler_, base::keep_abandonment, base::keep_refused, base::leave_alone,
     base::release_elsewhere, base::release_here, base::replacement, base::replacement_error,
-    base::requeue, base::submit_there;
+    base::requeue, base::submit_there, base::wait_for_next_tick;
   using typename base::firing;
 
   static constexpr auto first_time = ~std::uint64_t{0};
@@ -174,7 +173,7 @@ private:
   /// while the object's aborted operation has yet to reach the strand. So the deadline goes from
   /// the executor once through its context, behind what is queued, and back. If a handler of the
   /// wheel has begun meanwhile, the deadline goes round again, as that handler may have destroyed
-  /// the object: but not for longer than a moment, lest it come late while many begin.
+  /// the object. While many begin, it waits for a tick now and then.
   void send(time_point taken_up, std::uint64_t begun)
   {
     pass_on([&](const submission& attempt) {
@@ -191,19 +190,12 @@ private:
   /// Runs on the handler's executor.
   void arrive(time_point taken_up, std::uint64_t begun)
   {
+    constexpr int most_rounds = 256, rounds_in_a_tick = 8;
     if (check() == firing::off) return release_here();
     const std::uint64_t now_begun = handlers_begun(core());
-    if (now_begun == begun || has_gone_round_enough(taken_up)) return fire_here(taken_up);
+    if (now_begun == begun || rounds_ == most_rounds) return fire_here(taken_up);
     ++rounds_;
-    go_round(taken_up, now_begun);
-  }
-
-  [[nodiscard]] bool has_gone_round_enough(time_point taken_up) const noexcept
-  {
-    constexpr int fewest_rounds = 16, most_rounds = 256;
-    constexpr std::chrono::milliseconds moment{1};
-    return rounds_ == most_rounds ||
-           (rounds_ >= fewest_rounds && has_passed(core(), taken_up + moment));
+    if (rounds_ % rounds_in_a_tick != 0 || !wait_for_next_tick()) go_round(taken_up, now_begun);
   }
 
   /// Sends the deadline once through the context of the handler's executor.
