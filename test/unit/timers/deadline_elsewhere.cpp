@@ -57,6 +57,18 @@ struct refusing_executor {
   bool operator==(const refusing_executor&) const noexcept = default;
 };
 
+/// An operation with a deadline after 10 ms, whose handler is on a strand.
+struct deadline_on_a_strand : wheel_in_virtual_time {
+  deadline_on_a_strand()
+  {
+    operation.async_run(
+      timeout_after(10ms, asio::bind_executor(asio::make_strand(context), outcome.recorder())));
+  }
+
+  manual_operation operation{context.get_executor()};
+  result outcome;
+};
+
 /// An operation that goes on, and whose handler's executor refuses from the moment it is asked to
 /// stop. It was to be abandoned after 10 ms.
 struct refused_abandonment : wheel_in_virtual_time {
@@ -93,30 +105,22 @@ BOOST_AUTO_TEST_SUITE(a_deadline_elsewhere)
 
 BOOST_AUTO_TEST_CASE(comes_in_its_tick_beside_a_burst)
 {
-  wheel_in_virtual_time w;
-  manual_operation operation(w.context.get_executor());
-  result outcome;
-  operation.async_run(
-    timeout_after(10ms, asio::bind_executor(asio::make_strand(w.context), outcome.recorder())));
-  for (int i = 0; i < 1500; ++i) w.wheel.async_wait(10ms, [](error_code) {});
-  w.time.advance(10ms);
-  BOOST_TEST(outcome.failed(asio::error::timed_out));
+  deadline_on_a_strand c;
+  for (int i = 0; i < 1500; ++i) c.wheel.async_wait(10ms, [](error_code) {});
+  c.time.advance(10ms);
+  BOOST_TEST(c.outcome.failed(asio::error::timed_out));
 }
 
 BOOST_AUTO_TEST_CASE(comes_in_its_tick_beside_waits_without_end)
 {
-  wheel_in_virtual_time w;
-  manual_operation operation(w.context.get_executor());
-  result outcome;
-  operation.async_run(
-    timeout_after(10ms, asio::bind_executor(asio::make_strand(w.context), outcome.recorder())));
+  deadline_on_a_strand c;
   int waits = 0;
   std::function<void(error_code)> again = [&](error_code) {
-    if (outcome.pending() && ++waits < 100'000) w.wheel.async_wait(0ms, again);
+    if (c.outcome.pending() && ++waits < 100'000) c.wheel.async_wait(0ms, again);
   };
-  w.wheel.async_wait(10ms, again);
-  w.time.advance(10ms);
-  BOOST_TEST(outcome.failed(asio::error::timed_out));
+  c.wheel.async_wait(10ms, again);
+  c.time.advance(10ms);
+  BOOST_TEST(c.outcome.failed(asio::error::timed_out));
   BOOST_TEST(waits < 100'000);
 }
 
