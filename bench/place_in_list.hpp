@@ -2,7 +2,7 @@
 // guards.
 #pragma once
 
-#include <asio_wheel/detail/base/intrusive_list.hpp>
+#include <asio_wheel/detail/wheel/wheel_entry.hpp>
 #include <detail/base/locks.hpp>
 
 #include <chrono>

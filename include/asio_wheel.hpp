@@ -2,7 +2,7 @@
 // <asio_wheel/timed_stream.hpp> and <asio_wheel/beast.hpp>.
 #pragma once
 
-#include <asio_wheel/detail/base/requirements.hpp>
+#include <asio_wheel/detail/base/config.hpp>
 
 #include <asio_wheel/abandon_after.hpp>
 #include <asio_wheel/cancel_after.hpp>

@@ -1,12 +1,12 @@
 // L2 engine: the life of the service.
 #include <asio_wheel/wheel_timer_service.hpp>
 
-#include <asio_wheel/detail/engine/recent_wheel.hpp>
-
 #include "detail/engine/core.hpp"
 #include "detail/engine/reject.hpp"
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <stdexcept>
 
 #if __has_include(ASIO_WHEEL_ASIO(config.hpp))
@@ -16,6 +16,17 @@
 
 namespace asio_wheel {
 namespace {
+
+// A new context may get the address of a destroyed context, but only after the old wheel was
+// destroyed.
+constinit std::atomic<std::uint64_t> wheels_gone{0};
+
+struct remembered_wheel {
+  const asio::execution_context* context = nullptr;
+  wheel_timer_service* wheel = nullptr;
+  std::uint64_t wheels_gone = 0;
+};
+constinit thread_local remembered_wheel recent;
 
 [[noreturn]] asio::any_io_executor executor_unknown()
 {
@@ -44,6 +55,19 @@ wheel_options configured_options([[maybe_unused]] asio::execution_context& conte
 
 }  // namespace
 
+wheel_timer_service* detail::recent_wheel(const asio::execution_context& context) noexcept
+{
+  const bool valid =
+    recent.context == &context && recent.wheels_gone == wheels_gone.load(std::memory_order_relaxed);
+  return valid ? recent.wheel : nullptr;
+}
+
+void detail::remember_wheel(const asio::execution_context& context,
+                            wheel_timer_service& wheel) noexcept
+{
+  recent = {&context, &wheel, wheels_gone.load(std::memory_order_relaxed)};
+}
+
 asio::execution_context::id wheel_timer_service::id;
 
 // The steady_timer inside the driver makes its own service here, before this service is registered.
@@ -71,7 +95,7 @@ wheel_timer_service::wheel_timer_service(asio::execution_context& context)
 // Closes here, too: a service that loses the race to be registered is destroyed without shutdown().
 wheel_timer_service::~wheel_timer_service()
 {
-  detail::clear_recent_wheels();
+  wheels_gone.fetch_add(1, std::memory_order_relaxed);
   core_->close();
   intrusive_ptr_release(core_);
 }

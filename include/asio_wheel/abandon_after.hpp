@@ -1,7 +1,7 @@
 // L3 timers: gives up any asynchronous operation that takes too long, even if it does not listen.
 #pragma once
 
-#include <asio_wheel/detail/base/requirements.hpp>
+#include <asio_wheel/detail/base/config.hpp>
 
 #include <asio_wheel/detail/timers/abandonable_handler.hpp>
 #include <asio_wheel/detail/timers/deadline_token.hpp>

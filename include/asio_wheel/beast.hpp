@@ -1,7 +1,7 @@
 // L3 timers: what Boost.Beast's WebSocket asks of the stream below it.
 #pragma once
 
-#include <asio_wheel/detail/base/requirements.hpp>
+#include <asio_wheel/detail/base/config.hpp>
 
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/simulated_stream.hpp>

@@ -1,7 +1,7 @@
 // L3 timers: Asio's timers of all clocks, name for name, with their waits on the wheel.
 #pragma once
 
-#include <asio_wheel/detail/base/requirements.hpp>
+#include <asio_wheel/detail/base/config.hpp>
 
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/base/any_delay.hpp>

@@ -2,9 +2,8 @@
 // leaves it out. The program brings its own {fmt}: the library itself does without.
 #pragma once
 
-#include <asio_wheel/detail/base/requirements.hpp>
+#include <asio_wheel/detail/base/config.hpp>
 
-#include <asio_wheel/detail/base/export.hpp>
 #include <asio_wheel/pending_handlers.hpp>
 #include <asio_wheel/timeout_policy.hpp>
 #include <asio_wheel/wheel_options.hpp>

@@ -1,7 +1,7 @@
 // L3 timers: says when to ping a peer, and when to give it up.
 #pragma once
 
-#include <asio_wheel/detail/base/requirements.hpp>
+#include <asio_wheel/detail/base/config.hpp>
 
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/timers/default_token.hpp>

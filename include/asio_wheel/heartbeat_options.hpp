@@ -1,7 +1,7 @@
 // L3 timers: the options and the events of a heartbeat.
 #pragma once
 
-#include <asio_wheel/detail/base/requirements.hpp>
+#include <asio_wheel/detail/base/config.hpp>
 
 #include <asio_wheel/detail/base/any_delay.hpp>
 

@@ -1,7 +1,7 @@
 // L3 timers: how long something may be idle, depending on how busy the program is.
 #pragma once
 
-#include <asio_wheel/detail/base/requirements.hpp>
+#include <asio_wheel/detail/base/config.hpp>
 
 #include <asio_wheel/detail/base/any_delay.hpp>
 

@@ -1,7 +1,7 @@
 // L3 timers: what happens when a tick that repeats is missed.
 #pragma once
 
-#include <asio_wheel/detail/base/requirements.hpp>
+#include <asio_wheel/detail/base/config.hpp>
 
 #include <cstdint>
 

@@ -1,7 +1,7 @@
 // L2 engine: who waits.
 #pragma once
 
-#include <asio_wheel/detail/base/requirements.hpp>
+#include <asio_wheel/detail/base/config.hpp>
 
 #include <asio_wheel/detail/base/any_delay.hpp>
 

@@ -1,11 +1,10 @@
 // L3 timers: connections without a network, for tests.
 #pragma once
 
-#include <asio_wheel/detail/base/requirements.hpp>
+#include <asio_wheel/detail/base/config.hpp>
 
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/base/any_delay.hpp>
-#include <asio_wheel/detail/base/export.hpp>
 #include <asio_wheel/detail/timers/default_token.hpp>
 #include <asio_wheel/use_wheel.hpp>
 #include <asio_wheel/wheel_place.hpp>

@@ -1,7 +1,7 @@
 // L3 timers: times out any asynchronous operation that takes too long.
 #pragma once
 
-#include <asio_wheel/detail/base/requirements.hpp>
+#include <asio_wheel/detail/base/config.hpp>
 
 #include <asio_wheel/detail/timers/deadline_token.hpp>
 

@@ -1,11 +1,10 @@
 // L3 timers: a timeout with a name, a duration that may be changed, and figures of its own.
 #pragma once
 
-#include <asio_wheel/detail/base/requirements.hpp>
+#include <asio_wheel/detail/base/config.hpp>
 
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/base/any_delay.hpp>
-#include <asio_wheel/detail/base/export.hpp>
 #include <asio_wheel/detail/timers/deadline_token.hpp>
 #include <asio_wheel/detail/timers/policy_use.hpp>
 #include <asio_wheel/wheel_stats.hpp>

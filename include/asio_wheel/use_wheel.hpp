@@ -1,11 +1,10 @@
 // L3 timers: makes a context's wheel, and finds it again.
 #pragma once
 
-#include <asio_wheel/detail/base/requirements.hpp>
+#include <asio_wheel/detail/base/config.hpp>
 
 #include <asio_wheel/asio.hpp>
-#include <asio_wheel/detail/engine/innermost_executor.hpp>
-#include <asio_wheel/detail/engine/recent_wheel.hpp>
+#include <asio_wheel/detail/engine/executors.hpp>
 #include <asio_wheel/wheel_timer_service.hpp>
 
 #include <concepts>

@@ -1,10 +1,9 @@
 // L2 engine: the library's own errors.
 #pragma once
 
-#include <asio_wheel/detail/base/requirements.hpp>
+#include <asio_wheel/detail/base/config.hpp>
 
 #include <asio_wheel/asio.hpp>
-#include <asio_wheel/detail/base/export.hpp>
 
 #include <system_error>
 #include <type_traits>

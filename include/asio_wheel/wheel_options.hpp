@@ -1,10 +1,9 @@
 // L2 engine: the options of a wheel.
 #pragma once
 
-#include <asio_wheel/detail/base/requirements.hpp>
+#include <asio_wheel/detail/base/config.hpp>
 
 #include <asio_wheel/detail/base/any_delay.hpp>
-#include <asio_wheel/detail/base/export.hpp>
 
 #include <chrono>
 #include <cstddef>

@@ -1,7 +1,7 @@
 // L3 timers: an executor, a context or a wheel as one parameter.
 #pragma once
 
-#include <asio_wheel/detail/base/requirements.hpp>
+#include <asio_wheel/detail/base/config.hpp>
 
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/use_wheel.hpp>

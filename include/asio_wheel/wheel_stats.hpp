@@ -1,9 +1,7 @@
 // L2 engine: a wheel's counters and its histogram of lateness.
 #pragma once
 
-#include <asio_wheel/detail/base/requirements.hpp>
-
-#include <asio_wheel/detail/base/export.hpp>
+#include <asio_wheel/detail/base/config.hpp>
 
 #include <array>
 #include <chrono>

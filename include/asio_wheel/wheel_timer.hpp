@@ -1,7 +1,7 @@
 // L3 timers: a drop-in for asio::steady_timer whose waits are on the wheel.
 #pragma once
 
-#include <asio_wheel/detail/base/requirements.hpp>
+#include <asio_wheel/detail/base/config.hpp>
 
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/engine/timer_state.hpp>

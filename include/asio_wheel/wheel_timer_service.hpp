@@ -1,11 +1,10 @@
 // L2 engine: the service that plugs a timing wheel into an execution context.
 #pragma once
 
-#include <asio_wheel/detail/base/requirements.hpp>
+#include <asio_wheel/detail/base/config.hpp>
 
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/base/any_delay.hpp>
-#include <asio_wheel/detail/base/export.hpp>
 #include <asio_wheel/detail/engine/abi.hpp>
 #include <asio_wheel/detail/engine/engine.hpp>
 #include <asio_wheel/detail/engine/wait_handler.hpp>
@@ -26,6 +25,16 @@ class wheel_timer_service;
 namespace detail {
 /// What timers of a wheel share with it.
 [[nodiscard]] wheel_core& core_of(const wheel_timer_service& wheel) noexcept;
+
+/// The context's wheel, if this thread remembered it last and no wheel was destroyed since; nullptr
+/// means nothing. Asio's own way locks a mutex and walks along a list: more than all the rest of a
+/// deadline.
+[[nodiscard]] ASIO_WHEEL_EXPORT wheel_timer_service* recent_wheel(
+  const asio::execution_context& context) noexcept;
+
+/// Makes `wheel` the one that this thread used last.
+ASIO_WHEEL_EXPORT void remember_wheel(const asio::execution_context& context,
+                                      wheel_timer_service& wheel) noexcept;
 }  // namespace detail
 
 /// A timing wheel, hashed and hierarchical (Varghese and Lauck, SOSP 1987), in an execution

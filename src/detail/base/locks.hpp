@@ -1,7 +1,7 @@
 // L0 base: a lock for critical sections of tens of nanoseconds, and a gate that closes once.
 #pragma once
 
-#include <asio_wheel/detail/base/thread_annotations.hpp>
+#include <asio_wheel/detail/base/config.hpp>
 
 #include <algorithm>
 #include <atomic>

@@ -1,4 +1,5 @@
-// L2 engine: what to do after a lock on a shard is released.
+// L2 engine: cancels under a shard's lock, also by a handler's slot, and what follows when the lock
+// is released.
 #include "core.hpp"
 
 namespace asio_wheel::detail {
@@ -79,6 +80,23 @@ void shard_lock::destroy(wait_op& op) noexcept
 {
   unfinished_ = true;
   destroyed_ = &op;
+}
+
+wait_link::~wait_link()
+{
+  shard* const sh = at();
+  if (!sh) return;
+  const locked lock(*sh);
+  if (wait()) shard::slot_unlinked(*wait());
+}
+
+void cancel_link::operator()(asio::cancellation_type_t type)
+{
+  shard* const sh = at();
+  if (!sh || type == asio::cancellation_type::none) return;
+  shard_lock lock(*sh);
+  sh->apply_deferred_cancels();
+  if (wait()) lock.cancel(*wait());
 }
 
 }  // namespace asio_wheel::detail

@@ -171,7 +171,7 @@ bool deadline_wait::leave_and_tell(operation_end how) noexcept
   return d.is_last;
 }
 
-deadline_wait* deadline_wait::hold(slot_link& link, asio::cancellation_type_t type) noexcept
+deadline_wait* deadline_wait::hold(wait_link& link, asio::cancellation_type_t type) noexcept
 {
   shard* const sh = link.at();
   if (!sh || type == asio::cancellation_type::none) return nullptr;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <asio_wheel/asio.hpp>
-#include <asio_wheel/detail/base/tick.hpp>
+#include <asio_wheel/detail/wheel/wheel_entry.hpp>
 
 #include "../base/locks.hpp"
 #include "driver_client.hpp"

@@ -1,7 +1,7 @@
 // L2 engine: what a driver drives.
 #pragma once
 
-#include <asio_wheel/detail/base/tick.hpp>
+#include <asio_wheel/detail/wheel/wheel_entry.hpp>
 
 namespace asio_wheel::detail {
 

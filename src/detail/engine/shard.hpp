@@ -1,7 +1,7 @@
 // L2 engine: a lock, a wheel and the waits that live there.
 #pragma once
 
-#include <asio_wheel/detail/base/export.hpp>
+#include <asio_wheel/detail/base/config.hpp>
 #include <asio_wheel/detail/engine/wait_op.hpp>
 #include <asio_wheel/wheel_stats.hpp>
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <asio_wheel/detail/base/any_delay.hpp>
-#include <asio_wheel/detail/base/export.hpp>
-#include <asio_wheel/detail/base/tick.hpp>
+#include <asio_wheel/detail/base/config.hpp>
+#include <asio_wheel/detail/wheel/wheel_entry.hpp>
 #include <asio_wheel/wheel_options.hpp>
 
 #include "../base/divider.hpp"

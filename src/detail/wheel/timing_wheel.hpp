@@ -1,7 +1,7 @@
 // L1 wheel: the hashed, hierarchical timing wheel. It knows ticks and entries, and calls nobody.
 #pragma once
 
-#include <asio_wheel/detail/base/tick.hpp>
+#include <asio_wheel/detail/wheel/wheel_entry.hpp>
 
 #include "../base/memory.hpp"
 #include "chunk.hpp"

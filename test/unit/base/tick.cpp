@@ -1,5 +1,5 @@
 // Compares the divider with the language's division.
-#include <asio_wheel/detail/base/tick.hpp>
+#include <asio_wheel/detail/wheel/wheel_entry.hpp>
 #include <detail/base/divider.hpp>
 
 #include <boost/test/unit_test.hpp>

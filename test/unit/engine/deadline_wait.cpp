@@ -10,7 +10,7 @@
 
 #include <asio_wheel/detail/engine/deadline_wait.hpp>
 #include <asio_wheel/detail/engine/embedded_signal.hpp>
-#include <asio_wheel/detail/engine/recent_wheel.hpp>
+#include <asio_wheel/wheel_timer_service.hpp>
 
 #include "support/run.hpp"
 #include "support/wheel.hpp"
@@ -57,7 +57,7 @@ private:
   tick when_;
 };
 
-struct open_link : slot_link {
+struct open_link : wait_link {
   [[nodiscard]] deadline_wait* hold(asio::cancellation_type type)
   {
     return deadline_wait::hold(*this, type);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <asio_wheel/detail/base/any_delay.hpp>
-#include <asio_wheel/detail/base/export.hpp>
+#include <asio_wheel/detail/base/config.hpp>
 
 #include <atomic>
 #include <cstddef>

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <asio_wheel/asio.hpp>
-#include <asio_wheel/detail/base/export.hpp>
+#include <asio_wheel/detail/base/config.hpp>
 #include <asio_wheel/detail/base/intrusive_ptr.hpp>
-#include <asio_wheel/detail/engine/executor_work.hpp>
+#include <asio_wheel/detail/engine/executors.hpp>
 
 #include <list>
 #include <memory>

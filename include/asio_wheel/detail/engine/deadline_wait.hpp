@@ -2,10 +2,8 @@
 #pragma once
 
 #include <asio_wheel/asio.hpp>
-#include <asio_wheel/detail/base/export.hpp>
+#include <asio_wheel/detail/base/config.hpp>
 #include <asio_wheel/detail/base/intrusive_ptr.hpp>
-#include <asio_wheel/detail/base/thread_annotations.hpp>
-#include <asio_wheel/detail/engine/cancel_link.hpp>
 #include <asio_wheel/detail/engine/embedded_signal.hpp>
 #include <asio_wheel/detail/engine/engine.hpp>
 #include <asio_wheel/detail/engine/op_memory.hpp>
@@ -85,7 +83,7 @@ public:
 
   /// Holds the operation behind `link`, for a cancellation of `type` from outside, until release().
   /// Returns nullptr if the operation has ended.
-  [[nodiscard]] static deadline_wait* hold(slot_link& link,
+  [[nodiscard]] static deadline_wait* hold(wait_link& link,
                                            asio::cancellation_type_t type) noexcept;
 
   /// Gives up a hold. Returns true if the operation has ended and the state is now the caller's.
@@ -124,7 +122,7 @@ protected:
   [[nodiscard]] asio::cancellation_type_t type() const noexcept { return type_; }
 
   /// Ties the state to the link in the slot of its handler.
-  void tie(slot_link& link) noexcept
+  void tie(wait_link& link) noexcept
   {
     set_link(link);
     link.connect(*shard_, *this);

@@ -4,7 +4,7 @@
 
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/base/any_delay.hpp>
-#include <asio_wheel/detail/base/export.hpp>
+#include <asio_wheel/detail/base/config.hpp>
 #include <asio_wheel/detail/engine/wait_op.hpp>
 
 #include <atomic>

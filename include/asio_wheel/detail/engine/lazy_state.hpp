@@ -1,7 +1,7 @@
 // L2 engine: waits whose deadline moves while they are pending, at the cost of a store.
 #pragma once
 
-#include <asio_wheel/detail/base/export.hpp>
+#include <asio_wheel/detail/base/config.hpp>
 #include <asio_wheel/detail/base/intrusive_ptr.hpp>
 #include <asio_wheel/detail/engine/operation_guard.hpp>
 #include <asio_wheel/detail/engine/timer_state.hpp>

@@ -2,9 +2,8 @@
 #pragma once
 
 #include <asio_wheel/asio.hpp>
-#include <asio_wheel/detail/base/export.hpp>
+#include <asio_wheel/detail/base/config.hpp>
 #include <asio_wheel/detail/base/intrusive_ptr.hpp>
-#include <asio_wheel/detail/base/thread_annotations.hpp>
 #include <asio_wheel/detail/engine/engine.hpp>
 #include <asio_wheel/detail/engine/op_memory.hpp>
 #include <asio_wheel/detail/engine/wait_op.hpp>

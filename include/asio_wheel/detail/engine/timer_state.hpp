@@ -2,8 +2,7 @@
 #pragma once
 
 #include <asio_wheel/asio.hpp>
-#include <asio_wheel/detail/base/export.hpp>
-#include <asio_wheel/detail/base/thread_annotations.hpp>
+#include <asio_wheel/detail/base/config.hpp>
 #include <asio_wheel/detail/engine/wait_op.hpp>
 
 #include <atomic>

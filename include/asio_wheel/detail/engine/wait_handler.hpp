@@ -3,11 +3,9 @@
 
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/base/intrusive_ptr.hpp>
-#include <asio_wheel/detail/engine/cancel_link.hpp>
 #include <asio_wheel/detail/engine/engine.hpp>
-#include <asio_wheel/detail/engine/executor_work.hpp>
+#include <asio_wheel/detail/engine/executors.hpp>
 #include <asio_wheel/detail/engine/op_memory.hpp>
-#include <asio_wheel/detail/engine/submission.hpp>
 #include <asio_wheel/detail/engine/wait_op.hpp>
 
 #include <concepts>

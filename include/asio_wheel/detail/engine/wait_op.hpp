@@ -1,8 +1,9 @@
 // L2 engine: the life of a wait, from the start to the call of its handler.
 #pragma once
 
+#include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/base/any_delay.hpp>
-#include <asio_wheel/detail/base/intrusive_list.hpp>
+#include <asio_wheel/detail/base/config.hpp>
 #include <asio_wheel/detail/wheel/wheel_entry.hpp>
 
 #include <atomic>
@@ -158,9 +159,8 @@ enum class wait_state : std::uint64_t {
 ///
 /// The wait and its link point to each other, and either may go first. The lock of the wait's shard
 /// guards both pointers. `shard_` alone may be read without it, to see if there is a wait left.
-class wait_link {
+class ASIO_WHEEL_EXPORT wait_link {
 public:
-  wait_link() = default;
   wait_link(const wait_link&) = delete;
   wait_link& operator=(const wait_link&) = delete;
 
@@ -183,11 +183,19 @@ public:
   [[nodiscard]] wait_op* wait() const noexcept { return op_; }
 
 protected:
-  ~wait_link() = default;
+  wait_link() = default;
+  ~wait_link();
 
 private:
   std::atomic<shard*> shard_{nullptr};
   wait_op* op_ = nullptr;
+};
+
+/// Cancels the wait, if its handler has not begun. A wait has no partial effects to keep, so it
+/// grants every type of cancellation.
+class ASIO_WHEEL_EXPORT cancel_link : public wait_link {
+public:
+  void operator()(asio::cancellation_type_t type);
 };
 
 /// Base of all waits: thirty-two bytes, with the handler behind them in the same memory.

@@ -6,9 +6,8 @@
 #include <asio_wheel/detail/engine/deadline_wait.hpp>
 #include <asio_wheel/detail/engine/embedded_signal.hpp>
 #include <asio_wheel/detail/engine/engine.hpp>
-#include <asio_wheel/detail/engine/innermost_executor.hpp>
+#include <asio_wheel/detail/engine/executors.hpp>
 #include <asio_wheel/detail/engine/op_memory.hpp>
-#include <asio_wheel/detail/engine/submission.hpp>
 #include <asio_wheel/detail/engine/wait_handler.hpp>
 #include <asio_wheel/detail/timers/abandonable_handler.hpp>
 #include <asio_wheel/detail/timers/ending_operation.hpp>
@@ -95,7 +94,7 @@ private:
   static constexpr auto first_time = ~std::uint64_t{0};
 
   /// Passes on a cancellation from the slot of the user's handler.
-  class forward : public slot_link {
+  class forward : public wait_link {
   public:
     void operator()(asio::cancellation_type_t type)
     {

@@ -7,10 +7,9 @@
 #include <asio_wheel/detail/engine/context_gate.hpp>
 #include <asio_wheel/detail/engine/deadline_wait.hpp>
 #include <asio_wheel/detail/engine/engine.hpp>
-#include <asio_wheel/detail/engine/innermost_executor.hpp>
+#include <asio_wheel/detail/engine/executors.hpp>
 #include <asio_wheel/detail/engine/op_memory.hpp>
 #include <asio_wheel/detail/engine/operation_guard.hpp>
-#include <asio_wheel/detail/engine/submission.hpp>
 #include <asio_wheel/detail/engine/wait_handler.hpp>
 #include <asio_wheel/detail/timers/policy_use.hpp>
 #include <asio_wheel/detail/timers/sent_step.hpp>

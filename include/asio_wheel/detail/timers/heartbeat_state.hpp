@@ -1,7 +1,7 @@
 // L3 timers: a heartbeat without its executor.
 #pragma once
 
-#include <asio_wheel/detail/base/export.hpp>
+#include <asio_wheel/detail/base/config.hpp>
 #include <asio_wheel/detail/engine/lazy_state.hpp>
 #include <asio_wheel/heartbeat_options.hpp>
 

@@ -1,7 +1,7 @@
 // L3 timers: when a task of a keyed_scheduler runs.
 #pragma once
 
-#include <asio_wheel/detail/base/export.hpp>
+#include <asio_wheel/detail/base/config.hpp>
 #include <asio_wheel/detail/engine/lazy_state.hpp>
 
 #include <atomic>

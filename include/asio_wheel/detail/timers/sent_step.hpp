@@ -3,7 +3,7 @@
 
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/engine/deadline_wait.hpp>
-#include <asio_wheel/detail/engine/submission.hpp>
+#include <asio_wheel/detail/engine/executors.hpp>
 
 #include <cstdint>
 #include <utility>

@@ -1,9 +1,15 @@
-// L2 engine: finds the executor inside strands.
-#include <asio_wheel/detail/engine/innermost_executor.hpp>
+// L2 engine: finds the executor inside strands; each thread's attempts to pass functions to
+// executors.
+#include <asio_wheel/detail/engine/executors.hpp>
 
 #include <stdexcept>
 
 namespace asio_wheel::detail {
+namespace {
+
+constinit thread_local submission* innermost_submission = nullptr;
+
+}  // namespace
 
 void fail_without_context()
 {
@@ -23,6 +29,26 @@ asio::any_io_executor innermost_executor(const asio::any_io_executor& ex)
   if (const auto* s = e.target<strand<asio::thread_pool::executor_type>>())
     return innermost_executor(*s);
   return e;
+}
+
+submission::submission(const void* what) noexcept : what_(what), outer_(innermost_submission)
+{
+  innermost_submission = this;
+}
+
+submission::~submission()
+{
+  innermost_submission = outer_;
+}
+
+bool submission::give_back(const submission* attempt, const void* what) noexcept
+{
+  for (submission* s = innermost_submission; s; s = s->outer_) {
+    if (s != attempt || s->what_ != what) continue;
+    s->given_back_ = true;
+    return true;
+  }
+  return false;
 }
 
 }  // namespace asio_wheel::detail

@@ -1,6 +1,32 @@
-// L0 base: tells Clang's -Wthread-safety about locks; expands to nothing for other compilers.
+// L0 base: what the compiler must support, and macros for what it may. Every public header includes
+// this header first.
 #pragma once
 
+#if defined(_MSVC_LANG) ? _MSVC_LANG < 202002L : __cplusplus < 202002L
+#error asio_wheel needs C++20 or newer: compile with -std=c++20
+#define ASIO_WHEEL_STOP
+#elif !defined(__cpp_exceptions)
+#error asio_wheel needs exceptions: compile without -fno-exceptions
+#define ASIO_WHEEL_STOP
+#endif
+
+// A missing header ends the compilation. #error alone lets it go on to hundreds of errors.
+#if defined(ASIO_WHEEL_STOP)
+#include <asio_wheel_stop>
+#endif
+
+// Marks what the shared library exports.
+#if !defined(ASIO_WHEEL_SHARED)
+#define ASIO_WHEEL_EXPORT
+#elif !defined(_WIN32)
+#define ASIO_WHEEL_EXPORT __attribute__((visibility("default")))
+#elif defined(ASIO_WHEEL_BUILDING)
+#define ASIO_WHEEL_EXPORT __declspec(dllexport)
+#else
+#define ASIO_WHEEL_EXPORT __declspec(dllimport)
+#endif
+
+// The rest tells Clang's -Wthread-safety about locks, and nothing to other compilers.
 #if defined(__clang__)
 #define ASIO_WHEEL_ATTRIBUTE(x) __attribute__((x))
 #else
