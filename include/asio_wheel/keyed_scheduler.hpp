@@ -7,7 +7,7 @@
 #include <asio_wheel/detail/base/any_delay.hpp>
 #include <asio_wheel/detail/base/intrusive_ptr.hpp>
 #include <asio_wheel/detail/engine/engine.hpp>
-#include <asio_wheel/detail/engine/wait_handler.hpp>
+#include <asio_wheel/detail/engine/initiate_wait.hpp>
 #include <asio_wheel/detail/timers/scheduled_task.hpp>
 #include <asio_wheel/detail/timers/task_set.hpp>
 #include <asio_wheel/detail/timers/tick_after.hpp>

@@ -6,7 +6,7 @@
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/base/any_delay.hpp>
 #include <asio_wheel/detail/base/intrusive_ptr.hpp>
-#include <asio_wheel/detail/engine/wait_handler.hpp>
+#include <asio_wheel/detail/engine/initiate_wait.hpp>
 #include <asio_wheel/detail/timers/default_token.hpp>
 #include <asio_wheel/detail/timers/interval_state.hpp>
 #include <asio_wheel/detail/timers/tick_handler.hpp>

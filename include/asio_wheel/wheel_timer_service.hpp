@@ -7,7 +7,7 @@
 #include <asio_wheel/detail/base/any_delay.hpp>
 #include <asio_wheel/detail/engine/abi.hpp>
 #include <asio_wheel/detail/engine/engine.hpp>
-#include <asio_wheel/detail/engine/wait_handler.hpp>
+#include <asio_wheel/detail/engine/initiate_wait.hpp>
 #include <asio_wheel/pending_handlers.hpp>
 #include <asio_wheel/wheel_errc.hpp>
 #include <asio_wheel/wheel_options.hpp>

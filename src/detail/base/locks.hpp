@@ -112,7 +112,7 @@ private:
 /// Guards something that one thread removes while others may use it.
 ///
 /// A user locks it as `std::shared_lock inside(gate, std::try_to_lock)`, and tests `inside`.
-/// `close()` refuses later users, and returns when nobody is inside.
+/// `close()` refuses later users, and returns when nobody is inside but the calling thread.
 class gate {
 public:
   /// Enters. Returns false if the gate is closed.
@@ -126,10 +126,11 @@ public:
   /// Leaves.
   void unlock_shared() noexcept { inside_.fetch_sub(1, std::memory_order_release); }
 
-  void close() noexcept
+  /// @param own  how often the calling thread is inside
+  void close(std::uint32_t own = 0) noexcept
   {
     inside_.fetch_or(closed, std::memory_order_acquire);
-    while (inside_.load(std::memory_order_acquire) != closed)
+    while (inside_.load(std::memory_order_acquire) > closed + own)
       std::this_thread::sleep_for(std::chrono::microseconds{20});
   }
 

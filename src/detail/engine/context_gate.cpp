@@ -3,13 +3,14 @@
 
 #include "../base/locks.hpp"
 
+#include <cstdint>
 #include <utility>
 
 namespace asio_wheel::detail {
 
 class context_gate : public gate, public intrusive_ref_counter<context_gate> {
 public:
-  void add(std::unique_ptr<gated_work> w)
+  void add(gated_work::ptr w)
   {
     gated_work::list one;
     one.push_back(std::move(w));
@@ -18,28 +19,35 @@ public:
     works_.splice(works_.end(), one);
   }
 
-  void remove(gated_work& w) noexcept
+  [[nodiscard]] gated_work::ptr take(gated_work& w) noexcept
   {
-    gated_work::list one;  // destroyed without the lock
-    const locked lock(mutex_);
-    one.splice(one.end(), works_, w.place);
+    gated_work::list one;
+    {
+      const locked lock(mutex_);
+      one.splice(one.end(), works_, w.place);
+    }
+    return std::move(one.front());
   }
 
   /// Closes the gate, and destroys the context's work.
   void close_context() noexcept
   {
-    close();
+    close(held_by_this_thread());
     gated_work::list all;
     const locked lock(mutex_);
     all.swap(works_);
   }
 
 private:
+  [[nodiscard]] std::uint32_t held_by_this_thread() const noexcept;
+
   spin_lock mutex_;
   gated_work::list works_ ASIO_WHEEL_GUARDED_BY(mutex_);
 };
 
 namespace {
+
+constinit thread_local kept_context* innermost_kept = nullptr;
 
 class gate_service final : public asio::execution_context::service {
 public:
@@ -73,24 +81,43 @@ intrusive_ptr<context_gate> gate_of(asio::execution_context& c)
   return asio::use_service<gate_service>(c).of_context;
 }
 
-void leave_work(context_gate& g, std::unique_ptr<gated_work> w)
+void leave_work(context_gate& g, gated_work::ptr w)
 {
   g.add(std::move(w));
 }
 
 void finish_work(context_gate& g, gated_work& w) noexcept
 {
-  g.remove(w);
+  if (const kept_context kept(&g); kept) g.take(w).reset();
+}
+
+bool take_work(context_gate& g, gated_work& w) noexcept
+{
+  const kept_context kept(&g);
+  if (kept) static_cast<void>(g.take(w).release());
+  return bool(kept);
+}
+
+std::uint32_t context_gate::held_by_this_thread() const noexcept
+{
+  std::uint32_t n = 0;
+  for (const kept_context* k = innermost_kept; k; k = k->outer_) n += k->gate_ == this;
+  return n;
 }
 
 bool kept_context::enter() noexcept
 {
-  return gate_->try_lock_shared();
+  if (!gate_->try_lock_shared()) return false;
+  intrusive_ptr_add_ref(gate_);
+  outer_ = std::exchange(innermost_kept, this);
+  return true;
 }
 
 void kept_context::leave() noexcept
 {
+  innermost_kept = outer_;
   gate_->unlock_shared();
+  intrusive_ptr_release(gate_);
 }
 
 }  // namespace asio_wheel::detail

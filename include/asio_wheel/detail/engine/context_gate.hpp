@@ -9,17 +9,20 @@
 #include <list>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 
 namespace asio_wheel::detail {
 
 /// Belongs to a context, and closes when the context is destroyed. Counted.
 ///
-/// The deadline of an operation may be on the wheel of another context than the operation and its
-/// handler. When the deadline comes, a thread of the wheel posts to the handler's executor. The
-/// handler's context may be destroyed at the same moment. This ends the operation, but an executor
-/// must not be used from then on. So the thread posts only inside the gate, and the destruction of
-/// a context waits for the threads inside. Nobody else waits for them.
+/// A handler may be of another context than the wheel on which it waits, or on which the deadline
+/// of its operation is. When the time comes, a thread of the wheel posts to the handler's executor.
+/// The handler's context may be destroyed at the same moment, and its executor must not be used
+/// from then on. So the thread posts only inside the gate, and the destruction of a context waits
+/// for the other threads inside. Nobody else waits for them.
+///
+/// The gate also owns what must go with its context at the latest.
 class context_gate;
 
 ASIO_WHEEL_EXPORT void intrusive_ptr_add_ref(const context_gate* g) noexcept;
@@ -28,7 +31,26 @@ ASIO_WHEEL_EXPORT void intrusive_ptr_release(const context_gate* g) noexcept;
 /// The gate of a context. Throws std::bad_alloc.
 [[nodiscard]] ASIO_WHEEL_EXPORT intrusive_ptr<context_gate> gate_of(asio::execution_context& c);
 
-/// Keeps a context alive, if it is true.
+/// The context of an executor if it is not `home`; null if it is, or if the executor hides it.
+template <class Executor>
+[[nodiscard, gnu::always_inline]] inline asio::execution_context* context_elsewhere(
+  const Executor& ex, const asio::execution_context& home)
+{
+  if constexpr (erased_executor<Executor>)
+    if (!ex) return nullptr;
+  if constexpr (hides_context<Executor>) {
+    try {
+      return context_elsewhere(innermost_executor(ex), home);
+    } catch (const std::logic_error&) {
+      return nullptr;
+    }
+  } else {
+    asio::execution_context& c = context_of(ex);
+    return &c != &home ? &c : nullptr;
+  }
+}
+
+/// Keeps a context alive, if it is true. What runs meanwhile may destroy the context itself.
 class ASIO_WHEEL_EXPORT kept_context {
 public:
   /// @param g  null: there is nothing to keep
@@ -43,27 +65,40 @@ public:
   explicit operator bool() const noexcept { return is_kept_; }
 
 private:
+  friend class context_gate;
+
   [[nodiscard]] bool enter() noexcept;
   void leave() noexcept;
 
-  context_gate* const gate_;
+  context_gate* const gate_;       ///< counted, if the context is kept
+  kept_context* outer_ = nullptr;  ///< around it in this thread
   const bool is_kept_;
 };
 
-/// Work on a context. A gate owns it, so that it goes with the context at the latest.
+/// Work on a context, or a handler. A gate owns it, so that it goes with the context at the latest.
 struct ASIO_WHEEL_EXPORT gated_work {
-  using list = std::list<std::unique_ptr<gated_work>>;
+  struct deleter {
+    void operator()(gated_work* w) const noexcept { w->destroy(); }
+  };
+  using ptr = std::unique_ptr<gated_work, deleter>;
+  using list = std::list<ptr>;
 
-  virtual ~gated_work() = default;
+  virtual void destroy() noexcept = 0;
 
   list::iterator place;
+
+protected:
+  ~gated_work() = default;
 };
 
 /// Leaves work to a gate. Throws std::bad_alloc.
-ASIO_WHEEL_EXPORT void leave_work(context_gate& g, std::unique_ptr<gated_work> w);
+ASIO_WHEEL_EXPORT void leave_work(context_gate& g, gated_work::ptr w);
 
-/// Destroys work. Requires a kept_context.
+/// Destroys work, unless its context did.
 ASIO_WHEEL_EXPORT void finish_work(context_gate& g, gated_work& w) noexcept;
+
+/// Takes work back. Returns false if its context has destroyed it.
+[[nodiscard]] ASIO_WHEEL_EXPORT bool take_work(context_gate& g, gated_work& w) noexcept;
 
 /// Outstanding work on an executor, as asio::executor_work_guard. With a gate, the executor's
 /// context may go first, in another thread.
@@ -75,9 +110,8 @@ public:
     if (!g) {
       here_.emplace(ex);
     } else {
-      auto w = std::make_unique<typed_work>(ex);
-      there_ = w.get();
-      leave_work(*g, std::move(w));
+      there_ = new typed_work(ex);
+      leave_work(*g, gated_work::ptr(there_));
     }
   }
   work_of_context(work_of_context&& other) noexcept
@@ -88,13 +122,14 @@ public:
   work_of_context& operator=(work_of_context&&) = delete;
   ~work_of_context()
   {
-    if (!there_) return;
-    if (const kept_context kept(gate_.get()); kept) finish_work(*gate_, *there_);
+    if (there_) finish_work(*gate_, *there_);
   }
 
 private:
   struct typed_work final : gated_work {
     explicit typed_work(const Executor& ex) : work(ex) {}
+    void destroy() noexcept override { delete this; }
+
     executor_work<Executor> work;
   };
 

@@ -7,6 +7,8 @@
 
 #include ASIO_WHEEL_ASIO(system_executor.hpp)
 
+#include <concepts>
+#include <new>
 #include <type_traits>
 #include <utility>
 
@@ -86,6 +88,47 @@ template <class Executor>
 {
   return &context_of(ex) == &context;
 }
+
+/// A type-erased executor, as any_completion_executor.
+template <class Executor>
+concept erased_executor =
+  std::constructible_from<Executor, std::nothrow_t, const asio::any_io_executor&> &&
+  requires(const Executor& ex)
+{
+  ex.target_type();
+};
+
+/// Returns a handler's executor. Throws std::bad_alloc if it is empty: a type-erased handler had no
+/// memory for its type-erased executor. Asio does not throw, and an empty executor must not be
+/// used.
+template <class Executor>
+[[nodiscard]] const Executor& require_target(const Executor& ex)
+{
+  if constexpr (erased_executor<Executor> && !std::is_same_v<Executor, asio::any_io_executor>)
+    if (!ex) throw std::bad_alloc();
+  return ex;
+}
+
+/// Returns true if `ex` is `native`, so that a function need not pass from one to the other.
+template <class Executor>
+[[nodiscard]] bool is_native(const Executor& ex, const asio::any_io_executor& native) noexcept
+{
+  if constexpr (std::is_same_v<Executor, asio::any_io_executor>) {
+    return ex == native;
+  } else if constexpr (erased_executor<Executor>) {
+    // Without memory either is empty.
+    return ex && ex == Executor(std::nothrow, native);
+  } else {
+    const Executor* target = native.target<Executor>();
+    return target && *target == ex;
+  }
+}
+
+/// True if an executor can be told not to call a function at once. any_completion_executor cannot.
+template <class Executor>
+inline constexpr bool never_blocks =
+  !asio::execution::is_executor<Executor>::value ||
+  asio::can_require_v<Executor, asio::execution::blocking_t::never_t>;
 
 /// Work on a strand of an executor without `on_work_started()`, as any_io_executor. An
 /// asio::executor_work_guard of such a strand does not compile on Boost 1.81, which takes every

@@ -15,11 +15,21 @@
 #include <asio_wheel/detail/timers/sent_step.hpp>
 
 #include <memory>
-#include <stdexcept>
 #include <type_traits>
 #include <utility>
 
 namespace asio_wheel::detail {
+
+/// Posts a function to the wheel's context. Returns false, and leaves the function alone, if the
+/// context is going away. Throws what posting throws.
+template <class Function>
+[[nodiscard]] bool post_to_wheel(wheel_core& c, Function& f)
+{
+  const posting_guard inside(c);
+  if (inside)
+    asio::require(wheel_executor(c), asio::execution::blocking.never).execute(std::move(f));
+  return bool(inside);
+}
 
 /// Base of `Operation`, a deadline_operation with the other arguments: the user's handler, the way
 /// to its executor, and the result if the handler cannot be called at once.
@@ -95,22 +105,10 @@ protected:
   }
 
   /// Finds the gate of the handler's context, unless it is the wheel's context. Call this once.
-  void find_gate()
+  [[gnu::always_inline]] void find_gate()
   {
     const auto& ex = kept_executor();
-    if constexpr (erased_executor<executor_type>)
-      if (!ex) return;
-    const auto find = [&](const auto& e) {
-      if (!is_of_context(e, wheel_context(core()))) gate_ = gate_of(context_of(e));
-    };
-    try {
-      if constexpr (hides_context<executor_type>)
-        find(innermost_executor(ex));
-      else
-        find(ex);
-    } catch (const std::logic_error&) {
-      // The executor hides its context.
-    }
+    if (auto* const c = context_elsewhere(ex, wheel_context(core()))) gate_ = gate_of(*c);
   }
 
   /// Returns true if the handler is to be called elsewhere than a wait of the wheel.

@@ -3,7 +3,7 @@
 
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/base/any_delay.hpp>
-#include <asio_wheel/detail/engine/wait_handler.hpp>
+#include <asio_wheel/detail/engine/initiate_wait.hpp>
 #include <asio_wheel/wheel_place.hpp>
 #include <asio_wheel/wheel_timer_service.hpp>
 
