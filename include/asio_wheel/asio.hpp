@@ -51,6 +51,8 @@
 #include <boost/system/system_error.hpp>
 #endif
 
+#include <type_traits>
+
 #if defined(ASIO_WHEEL_STANDALONE) && ASIO_VERSION < 103000
 #error asio_wheel needs Asio 1.30 or newer
 #endif
@@ -68,5 +70,13 @@ using boost::system::error_category;
 using boost::system::error_code;
 using boost::system::system_error;
 #endif
+
+namespace detail {
+/// The default completion token of `Executor`, or asio::deferred if it has none.
+template <class Executor>
+using default_token_for =
+  std::conditional_t<std::is_void_v<typename asio::default_completion_token<Executor>::type>,
+                     asio::deferred_t, typename asio::default_completion_token<Executor>::type>;
+}  // namespace detail
 
 }  // namespace asio_wheel

@@ -7,7 +7,7 @@
 #include <asio_wheel/detail/base/any_delay.hpp>
 #include <asio_wheel/detail/engine/clock_state.hpp>
 #include <asio_wheel/detail/engine/timer_state.hpp>
-#include <asio_wheel/detail/timers/timer_object.hpp>
+#include <asio_wheel/wheel_timer.hpp>
 
 #include <chrono>
 #include <concepts>

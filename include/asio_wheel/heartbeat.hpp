@@ -4,8 +4,6 @@
 #include <asio_wheel/detail/base/config.hpp>
 
 #include <asio_wheel/asio.hpp>
-#include <asio_wheel/detail/timers/default_token.hpp>
-#include <asio_wheel/detail/timers/heartbeat_handler.hpp>
 #include <asio_wheel/detail/timers/heartbeat_state.hpp>
 #include <asio_wheel/detail/timers/keep_alive_base.hpp>
 #include <asio_wheel/heartbeat_options.hpp>

@@ -7,7 +7,6 @@
 #include <asio_wheel/detail/base/any_delay.hpp>
 #include <asio_wheel/detail/engine/deadline_wait.hpp>
 #include <asio_wheel/detail/timers/deadline_token.hpp>
-#include <asio_wheel/detail/timers/default_token.hpp>
 #include <asio_wheel/detail/timers/stream_deadlines.hpp>
 #include <asio_wheel/detail/timers/stream_types.hpp>
 #include <asio_wheel/stream_limits.hpp>

@@ -7,9 +7,7 @@
 #include <asio_wheel/detail/base/any_delay.hpp>
 #include <asio_wheel/detail/base/intrusive_ptr.hpp>
 #include <asio_wheel/detail/engine/initiate_wait.hpp>
-#include <asio_wheel/detail/timers/default_token.hpp>
 #include <asio_wheel/detail/timers/interval_state.hpp>
-#include <asio_wheel/detail/timers/tick_handler.hpp>
 #include <asio_wheel/missed_tick.hpp>
 #include <asio_wheel/wheel_place.hpp>
 

@@ -5,7 +5,6 @@
 
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/base/any_delay.hpp>
-#include <asio_wheel/detail/timers/default_token.hpp>
 #include <asio_wheel/detail/timers/keep_alive_base.hpp>
 #include <asio_wheel/detail/timers/watchdog_state.hpp>
 #include <asio_wheel/idle_window.hpp>

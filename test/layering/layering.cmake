@@ -25,7 +25,7 @@ set(clocks_and_threads
   barrier stop_token stdatomic.h pthread.h threads.h)
 set(files_with_boost
   include/asio_wheel/asio.hpp include/asio_wheel/beast.hpp include/asio_wheel/wheel_errc.hpp
-  include/asio_wheel/detail/timers/task_set.hpp include/asio_wheel/detail/engine/abi.hpp)
+  include/asio_wheel/keyed_scheduler.hpp include/asio_wheel/detail/engine/abi.hpp)
 set(failures 0)
 
 # report(<file> <line> <why>)

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <asio_wheel/detail/base/config.hpp>
-#include <asio_wheel/detail/engine/wait_op.hpp>
+#include <asio_wheel/detail/engine/lazy_wait.hpp>
 #include <asio_wheel/wheel_stats.hpp>
 
 #include "../base/locks.hpp"

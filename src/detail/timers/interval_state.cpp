@@ -1,7 +1,7 @@
 // L3 timers: taking the ticks of an interval.
 #include <asio_wheel/detail/timers/interval_state.hpp>
 
-#include <asio_wheel/detail/timers/tick_after.hpp>
+#include <asio_wheel/missed_tick.hpp>
 
 #include "../engine/core.hpp"
 

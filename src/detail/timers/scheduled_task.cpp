@@ -1,7 +1,7 @@
 // L3 timers: the turns of a task.
 #include <asio_wheel/detail/timers/scheduled_task.hpp>
 
-#include <asio_wheel/detail/timers/tick_after.hpp>
+#include <asio_wheel/missed_tick.hpp>
 
 #include "../engine/core.hpp"
 

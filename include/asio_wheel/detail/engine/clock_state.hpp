@@ -5,7 +5,7 @@
 #include <asio_wheel/detail/base/config.hpp>
 #include <asio_wheel/detail/engine/engine.hpp>
 #include <asio_wheel/detail/engine/lazy_state.hpp>
-#include <asio_wheel/detail/engine/wait_op.hpp>
+#include <asio_wheel/detail/engine/lazy_wait.hpp>
 
 #include <algorithm>
 #include <chrono>

@@ -3,9 +3,9 @@
 
 #include <asio_wheel/detail/base/config.hpp>
 #include <asio_wheel/detail/base/intrusive_ptr.hpp>
+#include <asio_wheel/detail/engine/lazy_wait.hpp>
 #include <asio_wheel/detail/engine/operation_guard.hpp>
 #include <asio_wheel/detail/engine/timer_state.hpp>
-#include <asio_wheel/detail/engine/wait_op.hpp>
 
 #include <atomic>
 

@@ -5,8 +5,8 @@
 #include <asio_wheel/detail/base/config.hpp>
 #include <asio_wheel/detail/base/intrusive_ptr.hpp>
 #include <asio_wheel/detail/engine/engine.hpp>
+#include <asio_wheel/detail/engine/lazy_wait.hpp>
 #include <asio_wheel/detail/engine/op_memory.hpp>
-#include <asio_wheel/detail/engine/wait_op.hpp>
 
 #include <atomic>
 #include <cstdint>

@@ -5,9 +5,7 @@
 #include <asio_wheel/detail/base/any_delay.hpp>
 #include <asio_wheel/detail/engine/deadline_wait.hpp>
 #include <asio_wheel/detail/engine/engine.hpp>
-#include <asio_wheel/detail/timers/deadline_handler.hpp>
 #include <asio_wheel/detail/timers/deadline_operation.hpp>
-#include <asio_wheel/detail/timers/default_token.hpp>
 #include <asio_wheel/detail/timers/policy_use.hpp>
 #include <asio_wheel/use_wheel.hpp>
 #include <asio_wheel/wheel_timer_service.hpp>

@@ -12,7 +12,6 @@
 #include <asio_wheel/detail/engine/operation_guard.hpp>
 #include <asio_wheel/detail/engine/wait_handler.hpp>
 #include <asio_wheel/detail/timers/policy_use.hpp>
-#include <asio_wheel/detail/timers/sent_step.hpp>
 
 #include <memory>
 #include <type_traits>

@@ -1,12 +1,15 @@
 // L3 timers: a heartbeat without its executor.
 #pragma once
 
+#include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/base/config.hpp>
 #include <asio_wheel/detail/engine/lazy_state.hpp>
+#include <asio_wheel/detail/engine/wraps_handler.hpp>
 #include <asio_wheel/heartbeat_options.hpp>
 
 #include <atomic>
 #include <cstddef>
+#include <utility>
 
 namespace asio_wheel::detail {
 
@@ -40,6 +43,25 @@ private:
   std::atomic<time_point> reported_;  ///< when the latest event was
   std::size_t pings_ = 0;  ///< unanswered, up to the latest event; the waits' shard guards it
   heartbeat_options options_;
+};
+
+/// The handler of an async_next()'s wait. Tells a loss from a ping: the wait ends with timed_out if
+/// the peer is lost.
+template <class Handler>
+struct heartbeat_handler {
+  using wrapped_handler = Handler;
+
+  void operator()(const error_code& ec)
+  {
+    if (ec == asio::error::timed_out)
+      std::move(handler)(error_code{}, heartbeat_event::peer_lost);
+    else
+      std::move(handler)(ec, heartbeat_event::send_ping);
+  }
+
+  [[nodiscard]] const Handler& inner() const noexcept { return handler; }
+
+  Handler handler;
 };
 
 }  // namespace asio_wheel::detail

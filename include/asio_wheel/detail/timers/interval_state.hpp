@@ -5,7 +5,7 @@
 #include <asio_wheel/detail/base/config.hpp>
 #include <asio_wheel/detail/base/intrusive_ptr.hpp>
 #include <asio_wheel/detail/engine/lazy_state.hpp>
-#include <asio_wheel/detail/engine/wait_op.hpp>
+#include <asio_wheel/detail/engine/wraps_handler.hpp>
 #include <asio_wheel/missed_tick.hpp>
 
 #include <cstdint>
@@ -95,6 +95,23 @@ private:
   time_point latest_{};             ///< tick taken
   std::uint64_t taken_ = 0;         ///< ticks taken so far
   std::uint64_t shared_until_ = 0;  ///< waits with a smaller `began_` share the latest tick
+};
+
+/// The handler of an async_tick()'s wait. Tells the user's handler which tick it was.
+template <class Handler>
+struct tick_handler {
+  using wrapped_handler = Handler;
+
+  /// The wait calls this right before the handler.
+  void take_result(const tick_wait_op& op) noexcept { time = op.tick.time(); }
+
+  void operator()(const error_code& ec) { std::move(handler)(ec, ec ? time_point{} : time); }
+
+  [[nodiscard]] const Handler& inner() const noexcept { return handler; }
+
+  Handler handler;
+  intrusive_ptr<interval_state> owner;  ///< while the wait is pending
+  time_point time{};
 };
 
 }  // namespace asio_wheel::detail

@@ -4,7 +4,7 @@
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/engine/deadline_wait.hpp>
 #include <asio_wheel/detail/engine/initiate_wait.hpp>
-#include <asio_wheel/detail/engine/wait_op.hpp>
+#include <asio_wheel/detail/engine/lazy_wait.hpp>
 #include <asio_wheel/detail/timers/deadline_token.hpp>
 #include <asio_wheel/wheel_place.hpp>
 

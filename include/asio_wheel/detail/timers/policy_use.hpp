@@ -6,8 +6,8 @@
 #include <asio_wheel/detail/base/config.hpp>
 #include <asio_wheel/detail/engine/deadline_wait.hpp>
 #include <asio_wheel/detail/engine/engine.hpp>
+#include <asio_wheel/detail/engine/lazy_wait.hpp>
 #include <asio_wheel/detail/engine/operation_guard.hpp>
-#include <asio_wheel/detail/engine/wait_op.hpp>
 #include <asio_wheel/wheel_stats.hpp>
 
 #include <array>

@@ -4,8 +4,8 @@
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/base/any_delay.hpp>
 #include <asio_wheel/detail/engine/engine.hpp>
+#include <asio_wheel/detail/engine/lazy_wait.hpp>
 #include <asio_wheel/detail/engine/operation_guard.hpp>
-#include <asio_wheel/detail/engine/wait_op.hpp>
 #include <asio_wheel/detail/timers/policy_use.hpp>
 #include <asio_wheel/stream_limits.hpp>
 

@@ -1,7 +1,7 @@
-// L3 timers: which tick follows.
-#include <asio_wheel/detail/timers/tick_after.hpp>
+// L3 timers: which tick follows a tick.
+#include <asio_wheel/missed_tick.hpp>
 
-#include "../engine/reject.hpp"
+#include "detail/engine/reject.hpp"
 
 namespace asio_wheel::detail {
 namespace {

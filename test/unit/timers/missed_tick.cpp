@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "asio_wheel/detail/timers/tick_after.hpp"
+#include "asio_wheel/missed_tick.hpp"
 
 using namespace asio_wheel;
 using namespace asio_wheel::detail;
