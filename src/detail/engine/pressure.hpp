@@ -1,7 +1,7 @@
 // L2 engine: the pressure, how busy the program says it is, and all deadlines that depend on it.
 #pragma once
 
-#include <asio_wheel/detail/engine/adaptive.hpp>
+#include <asio_wheel/detail/engine/pressure.hpp>
 
 #include "../base/locks.hpp"
 #include "wheel_clock.hpp"

@@ -15,6 +15,12 @@
 
 namespace asio_wheel::detail {
 
+/// The first tick of the aligned span of 2^bits ticks that contains `t`.
+[[nodiscard]] constexpr tick span_begin(tick t, unsigned bits) noexcept
+{
+  return bits < 64 ? tick{(count(t) >> bits) << bits} : tick{};
+}
+
 /// The shape of a wheel. Each level has 2^slot_bits slots; a slot of level k spans
 /// 2^(k * fan_bits) ticks. Requires 1 <= fan_bits <= slot_bits <= 16.
 struct wheel_geometry {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <asio_wheel/detail/base/config.hpp>
-#include <asio_wheel/detail/engine/adaptive.hpp>
 #include <asio_wheel/detail/engine/lazy_state.hpp>
+#include <asio_wheel/detail/engine/pressure.hpp>
 #include <asio_wheel/idle_window.hpp>
 
 #include <atomic>

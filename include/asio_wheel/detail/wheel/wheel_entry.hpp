@@ -34,12 +34,6 @@ inline constexpr tick no_tick{count(never) + 1};
   return n < count(never) - count(t) ? tick{count(t) + n} : never;
 }
 
-/// The first tick of the aligned span of 2^bits ticks that contains `t`.
-[[nodiscard]] constexpr tick span_begin(tick t, unsigned bits) noexcept
-{
-  return bits < 64 ? tick{(count(t) >> bits) << bits} : tick{};
-}
-
 /// The two links that an object in an `intrusive_list` carries.
 struct list_link {
   list_link* next;
@@ -69,8 +63,13 @@ public:
     return has_one ? &Node::of_link(*end_.next) : nullptr;
   }
 
-  void push_back(Node& node) noexcept { insert_before(end_, Node::link_of(node)); }
-  void push_front(Node& node) noexcept { insert_before(*end_.next, Node::link_of(node)); }
+  void push_back(Node& node) noexcept
+  {
+    list_link& link = Node::link_of(node);
+    link = {&end_, end_.prev};
+    end_.prev->next = &link;
+    end_.prev = &link;
+  }
 
   /// Removes an object from its list.
   static void erase(Node& node) noexcept
@@ -111,13 +110,6 @@ public:
   }
 
 private:
-  static void insert_before(list_link& place, list_link& link) noexcept
-  {
-    link = {&place, place.prev};
-    place.prev->next = &link;
-    place.prev = &link;
-  }
-
   list_link end_{&end_, &end_};
 };
 
