@@ -3,14 +3,6 @@
 
 #include <asio_wheel/detail/base/config.hpp>
 
-// ASIO_WHEEL_STANDALONE comes with the CMake target asio_wheel::standalone; a library and a program
-// must agree on it (abi.hpp).
-#if defined(ASIO_WHEEL_STANDALONE)
-#define ASIO_WHEEL_ASIO(header) <asio/header>
-#else
-#define ASIO_WHEEL_ASIO(header) <boost/asio/header>
-#endif
-
 // What nearly every part of the library needs. A part includes what only it needs, with this macro.
 // clang-format off
 #include ASIO_WHEEL_ASIO(any_io_executor.hpp)

@@ -15,6 +15,14 @@
 #include <asio_wheel_stop>
 #endif
 
+// Names a header of Asio, Boost's or the standalone Asio. ASIO_WHEEL_STANDALONE comes with the
+// CMake target asio_wheel::standalone; a library and a program must agree on it (abi.hpp).
+#if defined(ASIO_WHEEL_STANDALONE)
+#define ASIO_WHEEL_ASIO(header) <asio/header>
+#else
+#define ASIO_WHEEL_ASIO(header) <boost/asio/header>
+#endif
+
 // Marks what the shared library exports.
 #if !defined(ASIO_WHEEL_SHARED)
 #define ASIO_WHEEL_EXPORT

@@ -1,9 +1,13 @@
 // L2 engine: a symbol that makes linking fail if the library and the program differ in their Asio.
 #pragma once
 
-#include <asio_wheel/asio.hpp>  // and with it Asio's settings
 #include <asio_wheel/detail/base/config.hpp>
 
+// Not all of asio.hpp: with some settings it compiles on other platforms only.
+// clang-format off
+#include ASIO_WHEEL_ASIO(cancellation_type.hpp)  // and with it Asio's settings
+#include ASIO_WHEEL_ASIO(version.hpp)
+// clang-format on
 #if !defined(ASIO_WHEEL_STANDALONE)
 #include <boost/version.hpp>
 #endif
