@@ -133,6 +133,15 @@ std::uint64_t wheel_core::handlers_begun() const noexcept
   return n;
 }
 
+bool wheel_core::has_calls_ahead() const noexcept
+{
+  for (shard* sh = shards.latest(); sh; sh = sh->older) {
+    const locked lock(*sh);
+    if (sh->has_calls_ahead(sh->apply_deferred_cancels())) return true;
+  }
+  return false;
+}
+
 // The pressure.
 
 void wheel_core::set_pressure(double p) noexcept

@@ -106,6 +106,9 @@ public:
   /// How many handlers have begun, of waits and of operations with a deadline.
   [[nodiscard]] std::uint64_t handlers_begun() const noexcept;
 
+  /// Returns true if handlers of waits are about to be called, here or elsewhere.
+  [[nodiscard]] bool has_calls_ahead() const noexcept;
+
   /// Keeps the core for a deadline that is not filed any more. Requires the lock of its shard.
   void keep_for(wait_op& deadline) noexcept;
 

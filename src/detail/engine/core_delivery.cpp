@@ -181,6 +181,7 @@ wait_outcome wheel_core::begin(wait_op& op, shard& sh, time_point taken_up) noex
   wait_outcome outcome{};
   {
     const locked lock(sh);
+    sh.note_arrived();
     outcome = sh.begin(op, taken_up, refiled);
   }
   if (was_pending(outcome)) count_ended(1);
@@ -191,6 +192,7 @@ wait_outcome wheel_core::begin(wait_op& op, shard& sh, time_point taken_up) noex
 void wheel_core::drop(wait_op& op, shard& sh) noexcept
 {
   const locked lock(sh);
+  sh.note_arrived();
   if (sh.drop(op)) count_ended(1);
 }
 

@@ -79,6 +79,11 @@ std::uint64_t handlers_begun(const wheel_core& c) noexcept
   return c.handlers_begun();
 }
 
+bool has_calls_ahead(const wheel_core& c) noexcept
+{
+  return c.has_calls_ahead();
+}
+
 std::atomic<std::size_t>& abandoned_on(wheel_core& c) noexcept
 {
   return c.abandoned;

@@ -98,6 +98,7 @@ bool wheel_core::keep_refused(wait_op& op, shard& sh) noexcept
   {
     const locked lock(sh);
     if (sh.is_closed()) return false;
+    sh.note_arrived();
     sh.keep_refused(op);
   }
   retry_later();

@@ -257,7 +257,10 @@ wait_request shard::send(wait_op& op) noexcept
 {
   if (op.state_ == wait_state::filed || op.state_ == wait_state::requeued)
     set_state(op, wait_state::sent);
-  if (op.shared_) ++static_cast<guarded_wait&>(op).holders_;
+  if (op.shared_)
+    ++static_cast<guarded_wait&>(op).holders_;
+  else
+    ++on_their_way_;
   return wait_request::send();
 }
 

@@ -269,6 +269,17 @@ public:
   [[nodiscard]] wait_outcome begin(wait_op& op, time_point taken_up, tick& refiled) noexcept
     ASIO_WHEEL_REQUIRES(this);
 
+  /// A wait, except an operation's deadline, has arrived at its handler's executor, or was refused
+  /// or dropped there.
+  void note_arrived() noexcept ASIO_WHEEL_REQUIRES(this) { --on_their_way_; }
+
+  /// Returns true if handlers of waits are about to be called, here or elsewhere.
+  [[nodiscard]] bool has_calls_ahead(cancels_applied applied) const noexcept
+    ASIO_WHEEL_REQUIRES(this)
+  {
+    return on_their_way_ != 0 || has_due(applied) || has_ended();
+  }
+
   /// Returns true if there are waits for pop_ended().
   [[nodiscard]] bool has_ended() const noexcept ASIO_WHEEL_REQUIRES(this);
 
@@ -399,7 +410,7 @@ private:
   [[nodiscard]] static wait_link& link_of(const wait_op& op) noexcept;
   static void unlink_all(wait_op& op) noexcept;
 
-  [[nodiscard]] static wait_request send(wait_op& op) noexcept;
+  [[nodiscard]] wait_request send(wait_op& op) noexcept ASIO_WHEEL_REQUIRES(this);
   [[nodiscard]] wait_outcome decide(cancels_applied, wait_op& op, time_point taken_up,
                                     tick& refiled) noexcept ASIO_WHEEL_REQUIRES(this);
   void set_next(tick next) noexcept ASIO_WHEEL_REQUIRES(this);
@@ -453,6 +464,7 @@ private:
   std::size_t number_resting_ ASIO_WHEEL_GUARDED_BY(this) = 0;
   wait_list ended_ ASIO_WHEEL_GUARDED_BY(this);  ///< out of the wheel, for pop_ended()
   std::uint64_t begun_ ASIO_WHEEL_GUARDED_BY(this) = 0;
+  std::size_t on_their_way_ ASIO_WHEEL_GUARDED_BY(this) = 0;  ///< see note_arrived()
   deferred_cancels deferred_ ASIO_WHEEL_GUARDED_BY(this);
   alignas(64) timing_wheel wheel_ ASIO_WHEEL_GUARDED_BY(this);
 

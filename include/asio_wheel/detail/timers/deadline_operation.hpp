@@ -91,8 +91,6 @@ private:
     base::requeue, base::submit_there, base::wait_for_next_tick;
   using typename base::firing;
 
-  static constexpr auto first_time = ~std::uint64_t{0};
-
   /// Passes on a cancellation from the slot of the user's handler.
   class forward : public wait_link {
   public:
@@ -122,7 +120,7 @@ private:
       if (self.handler_.is_late) return self.dispatch_abandonment();
     if constexpr (!runs_anywhere)
       if (self.is_elsewhere() && self.check() != firing::off)
-        return self.send(taken_up, first_time);
+        return self.send(taken_up, handlers_begun(self.core()));
     switch (self.begin(taken_up)) {
       case firing::now: return self.fire();
       case firing::later:
@@ -166,13 +164,13 @@ private:
   }
 
   /// Sends the deadline to the handler's executor, with its hold. `begun` is how many handlers of
-  /// the wheel had begun when it was there last.
+  /// the wheel had begun when it was there last, or was taken up.
   ///
   /// On a strand, a handler that has destroyed an I/O object may have run before the deadline,
   /// while the object's aborted operation has yet to reach the strand. So the deadline goes from
   /// the executor once through its context, behind what is queued, and back. If a handler of the
   /// wheel has begun meanwhile, the deadline goes round again, as that handler may have destroyed
-  /// the object. While many begin, it waits for a tick now and then.
+  /// the object.
   void send(time_point taken_up, std::uint64_t begun)
   {
     pass_on([&](const submission& attempt) {
@@ -189,12 +187,33 @@ private:
   /// Runs on the handler's executor.
   void arrive(time_point taken_up, std::uint64_t begun)
   {
-    constexpr int most_rounds = 256, rounds_in_a_tick = 8;
+    constexpr int most_rounds = 256;
     if (check() == firing::off) return release_here();
     const std::uint64_t now_begun = handlers_begun(core());
-    if (now_begun == begun || rounds_ == most_rounds) return fire_here(taken_up);
-    ++rounds_;
-    if (rounds_ % rounds_in_a_tick != 0 || !wait_for_next_tick()) go_round(taken_up, now_begun);
+    const bool is_first = rounds_ == 0;
+    const bool is_clear = now_begun == begun && !is_first;
+    if (is_first) ++rounds_;
+    if (now_begun != begun) ++rounds_;
+    if (pauses(is_clear)) return;
+    if (is_clear || rounds_ >= most_rounds) return fire_here(taken_up);
+    go_round(taken_up, now_begun);
+  }
+
+  /// Leaves the deadline to the next tick if it should wait. While handlers of waits are about to
+  /// be called, any of them may run where the deadline is. And if several threads run the context,
+  /// one of them may have taken a completion from it, and have lost its processor.
+  bool pauses(bool is_clear)
+  {
+    constexpr int rounds_at_once = 8, most_pauses = 512, most_when_clear = 4;
+    const bool wants =
+      is_clear ? rounds_ > 1 && pauses_ < most_when_clear
+               : rounds_ % rounds_at_once == 0 && pauses_ < most_pauses && has_calls_ahead(core());
+    if (!wants) return false;
+    ++pauses_;
+    const auto rounds = std::exchange(rounds_, 0);  // before others may have the state
+    if (wait_for_next_tick()) return true;
+    rounds_ = rounds;
+    return false;
   }
 
   /// Sends the deadline once through the context of the handler's executor.
@@ -346,7 +365,9 @@ private:
     }
   }
 
-  int rounds_ = 0;  ///< of the deadline, so far
+  // Of the deadline, so far.
+  std::uint16_t rounds_ = 0;
+  std::uint16_t pauses_ = 0;
 };
 
 /// What the operation proper completes: the owner of the state. It has the user's handler's
