@@ -271,7 +271,11 @@ public:
 
   /// A wait, except an operation's deadline, has arrived at its handler's executor, or was refused
   /// or dropped there.
-  void note_arrived() noexcept ASIO_WHEEL_REQUIRES(this) { --on_their_way_; }
+  void note_arrived() noexcept ASIO_WHEEL_REQUIRES(this)
+  {
+    assert(on_their_way_ != 0);
+    --on_their_way_;
+  }
 
   /// Returns true if handlers of waits are about to be called, here or elsewhere.
   [[nodiscard]] bool has_calls_ahead(cancels_applied applied) const noexcept
