@@ -23,6 +23,7 @@
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
+#include <thread>
 #include <utility>
 
 namespace asio_wheel::detail {
@@ -105,6 +106,9 @@ public:
 
   /// How many handlers have begun, of waits and of operations with a deadline.
   [[nodiscard]] std::uint64_t handlers_begun() const noexcept;
+
+  /// A deadline is in this thread. Returns true if one has been in another.
+  bool note_thread() noexcept;
 
   /// Returns true if handlers of waits are about to be called, here or elsewhere.
   [[nodiscard]] bool has_calls_ahead() const noexcept;
@@ -228,7 +232,9 @@ private:
 
   spin_lock advance_mutex_;  ///< keeps clock and wheels in step; taken before the shards' locks
 
-  std::atomic<int> delivering_{0};          ///< threads that deliver what is due
+  std::atomic<int> delivering_{0};               ///< threads that deliver what is due
+  std::atomic<std::thread::id> first_thread_{};  ///< where a deadline was first
+  std::atomic<bool> has_several_threads_{false};
   std::atomic<std::uint64_t> found_in_{0};  ///< bits of the shards to add to `due_`
 
   /// The time of a pass whose delivery has not begun; none_found without such a pass.

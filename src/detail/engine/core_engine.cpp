@@ -79,6 +79,11 @@ std::uint64_t handlers_begun(const wheel_core& c) noexcept
   return c.handlers_begun();
 }
 
+bool note_thread(wheel_core& c) noexcept
+{
+  return c.note_thread();
+}
+
 bool has_calls_ahead(const wheel_core& c) noexcept
 {
   return c.has_calls_ahead();

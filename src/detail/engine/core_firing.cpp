@@ -2,6 +2,7 @@
 #include "core.hpp"
 
 #include <mutex>
+#include <thread>
 
 namespace asio_wheel::detail {
 
@@ -19,6 +20,7 @@ void wheel_core::fire_deadlines()
 {
   const thread_inside here(delivering_);
   firing_.set_arrived();
+  note_thread();
   struct at_end {
     wheel_core& core;
     ~at_end() { core.resume(); }
@@ -89,6 +91,15 @@ void wheel_core::resume() noexcept
     if (post) post_ended(*sh);
     tell_driver(*sh);
   }
+}
+
+bool wheel_core::note_thread() noexcept
+{
+  const auto here = std::this_thread::get_id();
+  std::thread::id first;
+  if (!first_thread_.compare_exchange_strong(first, here) && first != here)
+    has_several_threads_ = true;
+  return has_several_threads_;
 }
 
 // What executors have refused.

@@ -205,8 +205,9 @@ private:
   bool pauses(bool is_clear)
   {
     constexpr int rounds_at_once = 8, most_pauses = 512, most_when_clear = 4;
+    const bool has_peers = note_thread(core());
     const bool wants =
-      is_clear ? rounds_ > 1 && pauses_ < most_when_clear
+      is_clear ? has_peers && rounds_ > 1 && pauses_ < most_when_clear
                : rounds_ % rounds_at_once == 0 && pauses_ < most_pauses && has_calls_ahead(core());
     if (!wants) return false;
     ++pauses_;
