@@ -40,10 +40,7 @@ tick wheel_core::next_tick() noexcept
   if (next != no_tick) return next;
   // No wait is filed. But a thread outside the context may have cancelled a wait, and not yet
   // posted its delivery. Until then, passes keep the context from running out of work.
-  if (firing_.is_requested()) return at_once;
-  for (shard* sh = shards.latest(); sh; sh = sh->older)
-    if (sh->ended_delivery.is_requested()) return at_once;
-  return no_tick;
+  return firing_.is_requested() || is_ended_requested() ? at_once : no_tick;
 }
 
 /// Moves all wheels to the present. Waits that are due are delivered after the pass.
@@ -91,7 +88,7 @@ void wheel_core::follow_pass()
   if (now != none_found) deliver_due(now, true);
 }
 
-/// Calls handlers of what is due by `now`.
+/// Calls handlers of what is due by `now`: half as many if waits have ended, too.
 void wheel_core::deliver_due(time_point now, bool behind_pass)
 {
   const thread_inside here(delivering_);
@@ -104,7 +101,8 @@ void wheel_core::deliver_due(time_point now, bool behind_pass)
       if (next.idle) tell_driver(*next.idle);
     }
   } const then{next};
-  for (int i = 0; i < delivery::length; ++i) {
+  for (int left = is_ended_requested() ? delivery::length / 2 : delivery::length; left != 0;
+       --left) {
     take_due(next, now);
     if (next.post) post_due();
     if (next.refiled != no_tick) wake_at(std::exchange(next.refiled, no_tick));
@@ -115,6 +113,14 @@ void wheel_core::deliver_due(time_point now, bool behind_pass)
     if (next.idle) tell_driver(*std::exchange(next.idle, nullptr));
     if (!next.more) return;
   }
+}
+
+/// Returns true if a delivery of ended waits is on its way.
+bool wheel_core::is_ended_requested() const noexcept
+{
+  for (shard* sh = shards.latest(); sh; sh = sh->older)
+    if (sh->ended_delivery.is_requested()) return true;
+  return false;
 }
 
 /// Returns false behind a pass if a delivery is on its way. It will find what the pass has found,
@@ -232,7 +238,7 @@ void wheel_core::call_ended(shard& sh)
 }
 
 /// Returns how many handlers a delivery of ended waits may call: less if several shards have such
-/// deliveries.
+/// deliveries, or if something is due.
 int wheel_core::begin_ended(shard& sh) noexcept
 {
   tick unneeded = no_tick;
@@ -246,6 +252,7 @@ int wheel_core::begin_ended(shard& sh) noexcept
   int sharing = 1;
   for (shard* other = shards.latest(); other; other = other->older)
     sharing += other != &sh && other->ended_delivery.is_requested();
+  if (due_delivery_.is_requested()) sharing *= 2;
   return std::max(1, delivery::length / sharing);
 }
 
