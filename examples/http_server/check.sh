@@ -72,7 +72,16 @@ check_pages() {
   expect 413 'Too Large' -H 'Transfer-Encoding: chunked' --data-binary "@$work/too_long" "$url/echo"
   expect 431 'Too Large' -H "Long: $(head -c 9000 /dev/zero | tr '\0' x)" "$url/"
   says 400 'Hello?\r\n\r\n'
-  says 400 'GET / HTTP/1.1\r\nContent-Length: -1\r\n\r\n'
+  says 400 'GET / HTTP/1.1\r\nHost: h\r\nContent-Length: -1\r\n\r\n'
+  says 400 'GET / HTTP/1.1\r\n\r\n'
+  says 400 'GET / HTTP/1.1\r\nHost: h\r\nHost: i\r\n\r\n'
+  says 200 'GET / HTTP/1.0\r\n\r\n'
+  expect 200 'the first page' --proxy "$url" http://elsewhere
+  expect 200 'a page below' --proxy "$url" 'http://elsewhere/folder?version=1'
+  expect 200 'Connection: keep-alive' --http1.0 -H 'Connection: keep-alive' -I "$url/"
+  # curl sends the body when it is told to go on.
+  expect 200 'to be continued' -H 'Expect: 100-continue' --expect100-timeout 60 -d 'to be continued' \
+    "$url/echo"
 
   expect 200 'The wheel' "$url/stats"
   expect 200 '"lateness":{' "$url/stats.json"

@@ -9,11 +9,11 @@
 // One thread runs all of it, so that a connection needs no strand.
 #pragma once
 
+#include "../common/listen.hpp"
 #include "../common/print_error.hpp"
 #include "settings.hpp"
 #include "site.hpp"
 
-#include <fmt/format.h>
 #include <asio_wheel.hpp>
 #include <boost/asio.hpp>
 #include <boost/beast/core.hpp>
@@ -27,7 +27,6 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
-#include <stdexcept>
 #include <type_traits>
 #include <utility>
 
@@ -61,7 +60,8 @@ public:
   /// Listens, and accepts connections until stop().
   void start()
   {
-    acceptor_ = listen(context_, settings_);
+    acceptor_ = common::listen(context_, settings_.address, settings_.port);
+    acceptor_.non_blocking(true);
     asio::co_spawn(context_, accept(), [](std::exception_ptr thrown) {
       if (thrown) std::rethrow_exception(thrown);
     });
@@ -92,22 +92,6 @@ public:
 
 private:
   class session;
-
-  static tcp::acceptor listen(asio::io_context& context, const settings& s)
-  {
-    const auto port = static_cast<std::uint16_t>(s.port);
-    try {
-      tcp::acceptor acceptor(context, {asio::ip::make_address(s.address), port});
-      // Accepted sockets inherit it. Left to itself, the kernel keeps megabytes for each client
-      // that does not read.
-      acceptor.set_option(tcp::socket::send_buffer_size(64 * 1024));
-      acceptor.non_blocking(true);
-      return acceptor;
-    } catch (const boost::system::system_error& e) {
-      throw std::runtime_error(
-        fmt::format("cannot listen on {}, port {}: {}", s.address, port, e.code().message()));
-    }
-  }
 
   asio::awaitable<void> accept()
   {
@@ -269,6 +253,11 @@ private:
     co_await http::async_read_header(stream_, buffer_, request, token);
     if (ec || request.is_done()) co_return ec;
     enter(phase::body);
+    if (beast::iequals(request.get()[http::field::expect], "100-continue")) {
+      http::response<http::empty_body> go_on(http::status::continue_, 11);
+      co_await http::async_write(stream_, go_on, token);
+      if (ec) co_return ec;
+    }
     co_await http::async_read(stream_, buffer_, request, token);
     co_return ec;
   }

@@ -42,6 +42,8 @@ http::message_generator finish(const site::request& r, http::response<Body>&& an
 {
   answer.set(http::field::server, "asio_wheel http_server");
   answer.keep_alive(r.keep_alive());
+  // An HTTP/1.0 client believes it only if it is told.
+  if (r.version() < 11 && r.keep_alive()) answer.set(http::field::connection, "keep-alive");
   answer.prepare_payload();
   if (r.method() != http::verb::head) return std::move(answer);
   return http::response<http::empty_body>(std::move(answer.base()));
@@ -88,6 +90,18 @@ std::optional<std::string> decode(std::string_view path)
   return decoded;
 }
 
+/// The path of a request, whose target may also be that of a proxy: http://host/path.
+std::string_view path_of(const site::request& r)
+{
+  std::string_view path = r.target();
+  if (beast::iequals(r.target().substr(0, 7), "http://")) {
+    path.remove_prefix(7);
+    path.remove_prefix(std::min(path.find_first_of("/?"), path.size()));
+  }
+  path = path.substr(0, path.find('?'));
+  return path.empty() ? "/" : path;
+}
+
 fs::path directory(const fs::path& root)
 {
   std::error_code ec;
@@ -112,8 +126,9 @@ site::site(const settings& s, const counters& counted, const policies& timeouts,
 
 http::message_generator site::answer(request&& r) const
 {
-  const std::string_view target = r.target();
-  const std::string_view path = target.substr(0, target.find('?'));
+  if (r.version() >= 11 && r.count(http::field::host) != 1)
+    return finish(r, failure(http::status::bad_request));
+  const std::string_view path = path_of(r);
   if (path == "/echo") {
     if (r.method() != http::verb::post) return not_allowed(r, "POST");
     return finish(r, text(http::status::ok, "application/octet-stream", std::move(r.body())));
