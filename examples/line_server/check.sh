@@ -16,6 +16,9 @@ start patient "$programs/line_server" --port 0 --idle-timeout 2200 --heartbeat 4
 patient=$started
 patient_port=$(port_of patient "$patient")
 
+says 1 "line_server: cannot listen on 127.0.0.1, port $port: Address already in use" \
+  "$programs/line_server" --port "$port"
+
 say "what ends a session, and what does not"
 python3 "$(dirname "${BASH_SOURCE[0]}")/clients.py" "$port" "$server" "$patient_port" || fail "see above"
 

@@ -1,13 +1,14 @@
 // The server: accepts sessions until it is drained. What belongs to it is on a strand of its own.
 #pragma once
 
+#include "../common/listen.hpp"
+#include "../common/print_error.hpp"
 #include "session.hpp"
 #include "settings.hpp"
 
 #include <asio_wheel.hpp>
 #include <boost/asio.hpp>
 
-#include <cstdint>
 #include <exception>
 #include <memory>
 #include <set>
@@ -19,7 +20,7 @@ public:
   server(asio::io_context& context, const settings& s)
     : settings_(s),
       strand_(asio::make_strand(context)),
-      acceptor_(strand_, {asio::ip::make_address(s.address), static_cast<std::uint16_t>(s.port)}),
+      acceptor_(common::listen(strand_, s.address, s.port)),
       grace_(strand_),
       request_("request", milliseconds(s.request_ms))
   {}
@@ -50,7 +51,11 @@ private:
         co_await acceptor_.async_accept(asio::make_strand(strand_.get_inner_executor()), no_throw);
       if (!acceptor_.is_open()) co_return;
       if (!error) {
-        take_in(std::move(socket));
+        try {
+          take_in(std::move(socket));
+        } catch (const std::exception& e) {
+          report(e);
+        }
       } else if (error != asio::error::connection_aborted) {
         // Mostly there are too many open files. New clients stay in the backlog meanwhile.
         asio_wheel::wheel_timer pause(strand_, milliseconds(200));
@@ -68,8 +73,19 @@ private:
                    asio::bind_executor(strand_, [this, each](const std::exception_ptr& error) {
                      sessions_.erase(each);
                      if (sessions_.empty()) grace_.cancel();
-                     rethrow(error);
+                     // Whatever goes wrong, most likely for want of memory, ends this session and
+                     // no other.
+                     try {
+                       rethrow(error);
+                     } catch (const std::exception& e) {
+                       report(e);
+                     }
                    }));
+  }
+
+  static void report(const std::exception& e)
+  {
+    common::print_error("line_server: a session was lost: {}\n", e.what());
   }
 
   /// It counts sessions. wheel.pending() would count their heartbeats and watchdogs, too.

@@ -1,6 +1,7 @@
 // A session: lines that a client sends, and their answers. Everything of it is on one strand.
 //
-//   reader     reads a line and answers it; ends with the watchdog, with the client, or by drain()
+//   reader     reads a line and answers it, but not while many answers are queued; ends with the
+//              watchdog, with the client, or by drain()
 //   writer     sends what is queued; ends when a write stalls, or the session is over
 //   heartbeat  pings a client that is quiet, and notices one that is gone
 //
@@ -40,6 +41,7 @@ public:
     : stream_(std::move(socket)),
       idle_(strand(), milliseconds(s.idle_ms)),
       beat_(strand(), {.interval = milliseconds(s.heartbeat_ms), .max_missed = 3}),
+      wake_reader_(strand(), asio_wheel::wheel_timer::time_point::max()),
       wake_writer_(strand(), asio_wheel::wheel_timer::time_point::max()),
       request_(request),
       counters_(c)
@@ -76,21 +78,34 @@ private:
   asio::awaitable<void> read()
   {
     std::string bytes;
+    bool is_too_long = false;  // the line that is being read: the rest of it is dropped
     for (;;) {
+      while (queue_.size() > longest_queue && !is_over_) {
+        is_busy_ = true;
+        co_await wake_reader_.async_wait(no_throw);
+      }
+      if (std::exchange(is_busy_, false)) {
+        // Nobody has listened meanwhile: the client's silence and its idle time begin here.
+        beat_.received();
+        idle_.touch();
+      }
       const auto [error, n] = co_await asio::async_read_until(
         stream_, asio::dynamic_buffer(bytes, longest_line), '\n', idle_.guard(no_throw));
       if (error == asio::error::timed_out) ++counters_.idle;
+      if (error == asio::error::not_found && !is_over_) {
+        if (!std::exchange(is_too_long, true)) send("error: a line has at most 1000 bytes\n");
+        bytes.clear();
+        continue;
+      }
       if (error || is_over_) break;
-      const std::string line = bytes.substr(0, n - 1);
+      std::string line = bytes.substr(0, n - 1);
       bytes.erase(0, n);
       beat_.received();
-      if (line == "pong") continue;  // it is alive, but that is not busy
+      if (std::exchange(is_too_long, false)) continue;
+      if (line.ends_with('\r')) line.pop_back();  // telnet's
+      if (line == "pong") continue;               // it is alive, but that is not busy
       is_busy_ = true;
       send(co_await answer_in_time(line));
-      is_busy_ = false;
-      // Nobody has listened meanwhile: the client's silence and its idle time begin here.
-      beat_.received();
-      idle_.touch();
     }
     finish();
   }
@@ -103,6 +118,7 @@ private:
         continue;
       }
       const std::string batch = std::exchange(queue_, {});
+      wake_reader_.cancel();
       const auto [error, n] = co_await asio::async_write(stream_, asio::buffer(batch), no_throw);
       if (error == asio::error::timed_out) ++counters_.stalled;
       if (error) break;
@@ -169,19 +185,22 @@ private:
   {
     is_over_ = true;
     beat_.cancel();
+    wake_reader_.cancel();
     wake_writer_.cancel();
   }
 
   static constexpr std::size_t longest_line = 1000;
+  static constexpr std::size_t longest_queue = 64 * 1024;  // no more requests are read then
 
   asio_wheel::tcp_stream stream_;
   asio_wheel::wheel_watchdog idle_;
   asio_wheel::heartbeat beat_;
+  asio_wheel::wheel_timer wake_reader_;
   asio_wheel::wheel_timer wake_writer_;
   asio_wheel::timeout_policy& request_;
   counters& counters_;
   std::string queue_;
-  bool is_busy_ = false;  // with a request: pongs stay in the socket
+  bool is_busy_ = false;  // with a request or its answer: pongs stay in the socket
   bool is_over_ = false;
 };
 

@@ -18,10 +18,13 @@ struct stream_limits {
   /// `total` or the expiry, but never `read_idle`. Between two reads nothing is measured.
   detail::any_delay read_idle = std::chrono::nanoseconds::max();
 
-  /// How long one async_write_some may take. It ends when the system's send buffer has room for a
-  /// byte, so this is how long a peer may take nothing once the buffer is full. A composed write
-  /// consists of several async_write_some, each with the whole limit. A connect counts as one
-  /// write, with all its attempts.
+  /// How long one async_write_some may take. It ends when the system has room in its send buffer.
+  /// Linux says so when about a third of the buffer is free, so this is how long a peer may need
+  /// for a third of a full buffer. On loopback a buffer grows to megabytes: a peer that takes
+  /// some all the time may be too slow then. With a smaller send_buffer_size, say 64 KB, this is
+  /// how long a peer may take next to nothing. A composed write consists of several
+  /// async_write_some, each with the whole limit. A connect counts as one write, with all its
+  /// attempts.
   detail::any_delay write_stall = std::chrono::nanoseconds::max();
 
   /// How long all operations together may take, from the call of set_limits() on.
