@@ -255,6 +255,27 @@ BOOST_AUTO_TEST_CASE(a_timer_on_an_executor_of_a_context_that_goes)
   support::run_to_end(w.context);
 }
 
+BOOST_AUTO_TEST_CASE(a_wait_that_is_started_while_its_handlers_context_goes)
+{
+  const auto life = std::make_shared<int>();
+  support::ledger books;
+  auto home = std::make_unique<asio::io_context>();
+  context_with_wheel w;
+  const auto ex = home->get_executor();
+  const auto start = [&] {
+    w.wheel.async_wait(1h, asio::bind_executor(ex, uncalled(books, life)));
+  };
+  start();
+  const auto at_end = [start](int*) { start(); };
+  asio::post(*home, [end = std::shared_ptr<int>(nullptr, at_end)] {});
+  home.reset();
+  BOOST_TEST(books.taken >= 2U);
+  BOOST_TEST(books.outstanding == 0U);
+  BOOST_TEST(life.use_count() == 1);
+  w.wheel.cancel_all();
+  support::run_to_end(w.context);
+}
+
 BOOST_AUTO_TEST_CASE(a_signal_finds_no_handler_any_more)
 {
   for (const place p : all_places) {
