@@ -19,6 +19,7 @@
 #include <charconv>
 #include <chrono>
 #include <cstddef>
+#include <exception>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -55,7 +56,11 @@ public:
   asio::awaitable<void> run()
   {
     using namespace asio::experimental::awaitable_operators;
-    co_await (read() && write() && keep_alive());
+    try {
+      co_await (read() && write() && keep_alive());
+    } catch (const asio::multiple_exceptions& e) {
+      std::rethrow_exception(e.first_exception());  // the one that has ended the others
+    }
   }
 
   /// Reads nothing that has not come yet: the session ends when it has answered the rest. On the
