@@ -54,6 +54,10 @@ inline constexpr std::size_t forever = detail::unlimited_times;
 /// at a time if that executor lets them; but no task runs twice at a time. An exception of a
 /// function leaves by the context's `run()`; the other tasks, and later runs of this task, go on.
 ///
+/// The tasks that `wheel.cancel_all()` ends stay live until the context has run. Until then their
+/// keys are refused, contains(), size() and expiry() show them, and cancel() and cancel_all() count
+/// them once more. Run the context before you use such a key again.
+///
 /// Its destructor cancels all tasks, and may be called by one of them. The scheduler may outlive
 /// its context, but takes no more tasks then. The context takes the tasks with it.
 ///
@@ -85,6 +89,7 @@ public:
   [[nodiscard]] executor_type get_executor() const noexcept { return place_.executor; }
 
   /// Runs `f` once, after `delay`. Returns false, with nothing changed, if the key is live.
+  /// Once the context is gone, it destroys `f` and returns true.
   ///
   /// @param key    names the task.
   /// @param delay  rounded up to the wheel's next tick; zero or less: as soon as possible, as if
