@@ -136,8 +136,8 @@ def after_request(end_is, answers_pings, earliest):
     client, lines = connect(PATIENT)
     pinged = client if answers_pings else None
     began = time.monotonic()
-    client.sendall(b"sleep 2000\n")
-    expect(f"{end_is}, but first", without_pings(lines, pinged), "sleep 2000\n")
+    client.sendall(b"sleep 1800\n")  # ends between two pings, which are 400 ms apart
+    expect(f"{end_is}, but first", without_pings(lines, pinged), "sleep 1800\n")
     expect(f"{end_is} after a request", end(lines, pinged), "")
     took = time.monotonic() - began
     print(f"{end_is} after {took:.2f} s", flush=True)
@@ -146,11 +146,11 @@ def after_request(end_is, answers_pings, earliest):
 
 
 def idle_after_request():
-    after_request("idle", True, 2.0 + 2.2)
+    after_request("idle", True, 1.8 + 2.2)
 
 
 def lost_after_request():
-    after_request("lost", False, 2.0 + 4 * 0.4)
+    after_request("lost", False, 1.8 + 4 * 0.4)
 
 
 def run(client):
