@@ -10,7 +10,6 @@
 #include <asio_wheel/detail/engine/wait_handler.hpp>
 #include <asio_wheel/detail/engine/wait_op.hpp>
 
-#include <memory>
 #include <type_traits>
 #include <utility>
 
@@ -20,8 +19,7 @@ namespace asio_wheel::detail {
 /// handler, as it destroys all others of that context. The wait stays in the wheel until it ends,
 /// and then calls nothing.
 template <class Handler, class Executor, class Op>
-class gated_wait final : public std::conditional_t<has_slot<Handler>, linked<Op>, Op>,
-                         public recycled<gated_wait<Handler, Executor, Op>> {
+class gated_wait final : public std::conditional_t<has_slot<Handler>, linked<Op>, Op> {
   using base = std::conditional_t<has_slot<Handler>, linked<Op>, Op>;
 
 public:
@@ -33,12 +31,22 @@ public:
                      Start start)
   {
     [[maybe_unused]] auto slot = asio::get_associated_cancellation_slot(handler, no_slot{});
-    std::unique_ptr<gated_wait> op(new gated_wait(handler, ex, std::move(gate)));
+    auto op = make_op<gated_wait>(std::move(gate), handler, ex);
     if constexpr (has_slot<Handler>) {
       if (slot.is_connected()) op->set_link(slot.template emplace<cancel_link>());
     }
     start(*op);
     static_cast<void>(op.release());
+  }
+
+  /// For launch().
+  gated_wait(intrusive_ptr<context_gate> gate, Handler& handler, const Executor& ex)
+    : base(&gated_wait::do_ask, {.foreign = true, .large = sizeof(gated_wait) > op_line}),
+      gate_(std::move(gate)),
+      there_(make_op<gated_handler>(handler, ex).release())
+  {
+    gated_work::ptr w(there_);
+    leave_work(*gate_, std::move(w));
   }
 
   ~gated_wait()
@@ -52,7 +60,7 @@ public:
     return asio::get_associated_allocator(there_->handler);
   }
 
-  void destroy() noexcept { delete this; }
+  void destroy() noexcept { op_deleter<gated_wait, intrusive_ptr<context_gate>>{}(this); }
 
 private:
   /// The handler, which the gate owns.
@@ -65,15 +73,6 @@ private:
     Handler handler;
     executor_work<Executor> work;
   };
-
-  gated_wait(Handler& handler, const Executor& ex, intrusive_ptr<context_gate> gate)
-    : base(&gated_wait::do_ask, {.foreign = true, .large = sizeof(gated_wait) > op_line}),
-      gate_(std::move(gate)),
-      there_(make_op<gated_handler>(handler, ex).release())
-  {
-    gated_work::ptr w(there_);
-    leave_work(*gate_, std::move(w));
-  }
 
   static void do_ask(wait_op& base, shard& at, wait_request request, time_point taken_up)
   {
