@@ -67,7 +67,8 @@ public:
 private:
   friend class context_gate;
 
-  [[nodiscard]] bool enter() noexcept;
+  // Out of line: inlined, GCC 12 takes it for a dangling pointer.
+  [[nodiscard, gnu::noinline]] bool enter() noexcept;
   void leave() noexcept;
 
   context_gate* const gate_;       ///< counted, if the context is kept
