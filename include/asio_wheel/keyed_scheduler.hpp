@@ -54,10 +54,6 @@ inline constexpr std::size_t forever = detail::unlimited_times;
 /// at a time if that executor lets them; but no task runs twice at a time. An exception of a
 /// function leaves by the context's `run()`; the other tasks, and later runs of this task, go on.
 ///
-/// The tasks that `wheel.cancel_all()` ends stay live until the context has run. Until then their
-/// keys are refused, contains(), size() and expiry() show them, and cancel() and cancel_all() count
-/// them once more. Run the context before you use such a key again.
-///
 /// Its destructor cancels all tasks, and may be called by one of them. The scheduler may outlive
 /// its context, but takes no more tasks then. The context takes the tasks with it.
 ///
@@ -164,7 +160,8 @@ public:
   /// Returns true if the key is live.
   [[nodiscard]] bool contains(const Key& key) const { return bool(tasks_->find(key)); }
 
-  /// How many keys are live.
+  /// How many keys are live, counting those that wheel.cancel_all() has ended until the context has
+  /// run.
   [[nodiscard]] std::size_t size() const { return tasks_->size(); }
 
 private:
@@ -237,16 +234,21 @@ private:
 
     [[nodiscard]] bool insert(const task_ptr& t)
     {
-      task_ptr before;
-      const std::lock_guard lock(mutex_);
-      const auto found = tasks_.find(sought{t->hash, t->key, equal_});
-      if (found != tasks_.end()) {
-        if (!found->owner->is_over()) return false;
-        before = found->owner;
-        tasks_.erase(found);
+      for (;;) {
+        task_ptr before;
+        {
+          const std::lock_guard lock(mutex_);
+          const auto found = tasks_.find(sought{t->hash, t->key, equal_});
+          if (found != tasks_.end()) before = found->owner;
+          if (!before || before->is_over()) {
+            if (before) tasks_.erase(found);
+            tasks_.insert(entry{t->hash, t});
+            return true;
+          }
+        }
+        if (before->is_live()) return false;
+        before->cancel();  // cancel_all() has ended it: now it is over
       }
-      tasks_.insert(entry{t->hash, t});
-      return true;
     }
 
     /// Call this when the task is over.
@@ -261,10 +263,13 @@ private:
     [[nodiscard]] task_ptr find(const Key& key) const
     {
       const sought s{hash_(key), key, equal_};
-      const std::lock_guard lock(mutex_);
-      const auto found = tasks_.find(s);
-      if (found == tasks_.end() || found->owner->is_over()) return {};
-      return found->owner;
+      task_ptr t;
+      {
+        const std::lock_guard lock(mutex_);
+        const auto found = tasks_.find(s);
+        if (found != tasks_.end()) t = found->owner;
+      }
+      return t && t->is_live() ? t : task_ptr();
     }
 
     bool cancel(const Key& key)
@@ -361,7 +366,8 @@ private:
   static void turn(const task_ptr& t, error_code ec)
   {
     if (ec) {
-      if (!t->cancel()) return;
+      if (t->is_over()) return;
+      t->cancel();
       t->map->remove(t);
       if (ec != asio::error::operation_aborted) throw system_error(ec, "keyed_scheduler");
       return;

@@ -195,15 +195,15 @@ void tasks_run::expect_nothing_overdue()
 /// What must be true between two acts.
 void tasks_run::compare()
 {
-  std::size_t live = 0;
+  std::size_t held = 0;
   for (int key = 0; key < static_cast<int>(tasks_.size()); ++key) {
     const std::shared_ptr<task>& t = task_of(key);
-    live += t != nullptr;
-    expect(scheduler_->contains(key) == (t != nullptr), "contains()");
+    held += t != nullptr;
+    expect(scheduler_->contains(key) == is_live(t), "contains()");
     const auto expiry = scheduler_->expiry(key);
-    expect(expiry == (t ? std::optional(next_turn(*t)) : std::nullopt), "expiry()");
+    expect(expiry == (is_live(t) ? std::optional(next_turn(*t)) : std::nullopt), "expiry()");
   }
-  expect(scheduler_->size() == live, "size()");
+  expect(scheduler_->size() == held, "size()");
 }
 
 /// Whether what was set at `set` to come at `deadline`, and was waited for since `started`, comes

@@ -41,7 +41,7 @@ private:
     std::uint64_t times = 1;    ///< runs to come; of `many`, for ever
     bool running = false;       ///< and will run again
     bool moved = false;         ///< while it was running
-    bool is_cancelled = false;  ///< by cancel_all(): it goes when handlers run
+    bool is_cancelled = false;  ///< by cancel_all(): no longer live, and goes when handlers run
     bool is_refused = false;    ///< its wait was: it goes when handlers run
     std::uint64_t does = 0;     ///< what its function does
   };
@@ -108,6 +108,7 @@ private:
   [[nodiscard]] time_point next_turn(const task& t) const;
   void reschedule(operands& o);
   void cancel_task(operands& o);
+  [[nodiscard]] static bool is_live(const std::shared_ptr<task>& t);
   [[nodiscard]] bool may_be_gone(const std::shared_ptr<task>& t) const;
   void clear();
   [[nodiscard]] static int take_key(operands& o) { return static_cast<int>(o.take(2)); }

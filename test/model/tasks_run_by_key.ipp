@@ -44,7 +44,7 @@ void tasks_run::scheduled(int key, const std::shared_ptr<task>& t, bool taken)
 {
   std::shared_ptr<task>& there = task_of(key);
   if (may_be_gone(there) && taken) there = nullptr;
-  expect(taken == !there, "whether a key was free");
+  expect(taken == !is_live(there), "whether a key was free");
   if (taken) there = t;
 }
 
@@ -110,14 +110,20 @@ void tasks_run::cancel_task(operands& o)
   std::shared_ptr<task>& there = task_of(key);
   const bool cancelled = scheduler_->cancel(key);
   tell("cancel {}: {}", key, cancelled);
-  if (!may_be_gone(there)) expect(cancelled == (there != nullptr), "whether a task was cancelled");
+  if (!may_be_gone(there)) expect(cancelled == is_live(there), "whether a task was cancelled");
   there = nullptr;
 }
 
-/// Handlers are running, and that of a wait that was ended may have.
+/// Returns true if a run is to come, or if the refusal of its wait is to be told.
+bool tasks_run::is_live(const std::shared_ptr<task>& t)
+{
+  return t && (!t->is_cancelled || t->is_refused);
+}
+
+/// Handlers are running, and that of a refused wait may have.
 bool tasks_run::may_be_gone(const std::shared_ptr<task>& t) const
 {
-  return inside_ && t && (t->is_cancelled || t->is_refused);
+  return inside_ && t && t->is_refused;
 }
 
 void tasks_run::clear()

@@ -65,11 +65,36 @@ BOOST_AUTO_TEST_CASE(that_was_cancelled_while_it_ran_frees_its_key)
   int successor = 0;
   tasks.run_every(1, 1s, [&] {
     c.wheel.cancel_all();
-    BOOST_TEST(tasks.cancel(1));
+    BOOST_TEST(!tasks.cancel(1));
     BOOST_TEST(tasks.run_after(1, 1s, [&] { ++successor; }));
   });
   c.time.advance(10s);
   BOOST_TEST(successor == 1);
+}
+
+BOOST_AUTO_TEST_CASE(that_was_cancelled_with_all_waits_is_not_live)
+{
+  wheel_in_virtual_time c;
+  keyed_scheduler<int> tasks(c.wheel);
+  int old = 0;
+  int successor = 0;
+  tasks.run_every(1, 1s, [&] { ++old; });
+  tasks.run_after(2, 1s, [&] { ++old; });
+  BOOST_TEST(c.wheel.cancel_all() == 2U);
+  BOOST_TEST(!tasks.contains(1));
+  BOOST_TEST(!tasks.expiry(1).has_value());
+  BOOST_TEST(!tasks.reschedule(1, 1s));
+  BOOST_TEST(tasks.run_after(1, 1s, [&] { ++successor; }));
+  BOOST_TEST(!tasks.cancel(2));
+  BOOST_TEST(tasks.run_every(
+    2, 1s, [&] { ++successor; }, 2));
+  c.time.advance(1s);
+  BOOST_TEST(tasks.contains(2));
+  c.time.advance(10s);
+  BOOST_TEST(old == 0);
+  BOOST_TEST(successor == 3);
+  BOOST_TEST(tasks.size() == 0U);
+  BOOST_TEST(c.wheel.stats().cancelled == 2U);
 }
 
 BOOST_AUTO_TEST_CASE(that_ends_while_it_runs_is_counted_once)

@@ -138,6 +138,11 @@ public:
     ++started_;
     return sequence_;
   }
+  /// The number of the wait that was filed last.
+  [[nodiscard]] std::uint64_t last_filed() const noexcept ASIO_WHEEL_REQUIRES(this)
+  {
+    return sequence_;
+  }
   /// Call this before the wait is filed, in the same critical section. Returns false if
   /// cancel_all() has ended the wait: do not file it then.
   [[nodiscard]] bool take_announced(std::uint64_t announced) noexcept ASIO_WHEEL_REQUIRES(this)

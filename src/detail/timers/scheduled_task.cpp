@@ -30,8 +30,8 @@ void scheduled_task::start(lazy_wait_op& op)
   tick when{};
   {
     shard_lock lock = enter();
-    const std::uint64_t announced = std::exchange(announced_, 0);
-    if (announced != 0 && !lock.at().take_announced(announced)) is_over_ = true;
+    const bool announced = std::exchange(announced_, false);
+    if (announced && !lock.at().take_announced(wait_)) is_over_ = true;
     if (is_over_) {
       lock.destroy(op);
       return;
@@ -42,7 +42,11 @@ void scheduled_task::start(lazy_wait_op& op)
       has_begun_ = false;
     }
     when = present_tick();
-    if (!file(lock, op, when, announced != 0)) return;
+    const std::uint64_t before = lock.at().last_filed();
+    const bool needs_wake_up = file(lock, op, when, announced);
+    wait_ = lock.at().last_filed();
+    if (wait_ == before) wait_ = 0;  // it was refused
+    if (!needs_wake_up) return;
   }
   c.wake_at(when);
 }
@@ -55,9 +59,21 @@ wait_outcome scheduled_task::expire(time_point now) noexcept
   if (!is_early_ && times_ != unlimited_times) --times_;
   if (times_ == 0)
     is_over_ = true;
-  else
-    announced_ = announce();
+  else {
+    wait_ = announce();
+    announced_ = true;
+  }
   return wait_outcome::expired;
+}
+
+bool scheduled_task::is_live() const noexcept
+{
+  return is_live(enter());
+}
+
+bool scheduled_task::is_live(const shard_lock& lock) const noexcept
+{
+  return !is_over_ && (wait_ == 0 || !lock.at().is_announced_cancelled(wait_));
 }
 
 bool scheduled_task::cancel() noexcept
@@ -65,12 +81,13 @@ bool scheduled_task::cancel() noexcept
   const shard& local = here();
   shard_lock lock = enter();
   if (is_over_) return false;
+  const bool was_live = is_live(lock);
   is_over_ = true;
-  if (const std::uint64_t announced = std::exchange(announced_, 0); announced != 0)
-    lock.at().core.count_ended(lock.at().cancel_announced(announced));
+  if (std::exchange(announced_, false))
+    lock.at().core.count_ended(lock.at().cancel_announced(wait_));
   else
     lock.cancel(waits_, &lock.at() == &local);
-  return true;
+  return was_live;
 }
 
 bool scheduled_task::move(duration delay) noexcept
@@ -80,9 +97,7 @@ bool scheduled_task::move(duration delay) noexcept
   tick wake = no_tick;
   {
     const shard_lock lock = enter();
-    if (is_over_) return false;
-    if (c.cancel_alls() != 0 && is_all_cancelled(lock)) return false;  // a cache miss
-    if (announced_ != 0 && lock.at().is_announced_cancelled(announced_)) return false;
+    if (!is_live(lock)) return false;
     const time_point before = std::exchange(turn_, to);
     was_ahead_ = delay > duration::zero();
     was_moved_ = true;

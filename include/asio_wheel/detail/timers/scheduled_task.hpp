@@ -51,7 +51,10 @@ public:
   /// not take over the wait then.
   void start(lazy_wait_op& op);
 
-  /// No further run begins. Returns true if a run was to come.
+  /// Returns true if a run is to come: the task is not over, and cancel_all() has not ended it.
+  [[nodiscard]] bool is_live() const noexcept;
+
+  /// No further run begins. Returns true if the task was live.
   bool cancel() noexcept;
 
   /// Moves the next run to `delay` from now. Returns false if no run is to come, or cancel_all()
@@ -66,13 +69,15 @@ private:
   [[nodiscard]] wait_outcome expire(time_point now) noexcept override;
   [[nodiscard]] bool was_ahead() const noexcept override { return was_ahead_; }
 
+  [[nodiscard]] bool is_live(const shard_lock& lock) const noexcept ASIO_WHEEL_REQUIRES(this);
   [[nodiscard]] time_point turn_after_run() const noexcept;
 
   time_point turn_;
   const duration period_;
   std::size_t times_;  ///< runs that have not begun; unlimited_times is for ever
 
-  std::uint64_t announced_ = 0;  ///< the next wait's number, from a run's begin to the next start
+  std::uint64_t wait_ = 0;  ///< number of the wait for the next run, filed or announced
+  bool announced_ = false;  ///< that wait: from a run's begin to the next start
   std::atomic<bool> is_over_{false};
   bool was_ahead_;          ///< the turn, when it was set
   bool has_begun_ = false;  ///< a run: there is no wait
