@@ -38,7 +38,9 @@ template <class Executor>
 {
   if constexpr (erased_executor<Executor>)
     if (!ex) return nullptr;
-  if constexpr (hides_context<Executor>) {
+  if constexpr (!tracks_work<Executor>) {
+    return nullptr;
+  } else if constexpr (hides_context<Executor>) {
     try {
       return context_elsewhere(innermost_executor(ex), home);
     } catch (const std::logic_error&) {

@@ -98,6 +98,15 @@ concept erased_executor =
   ex.target_type();
 };
 
+/// True if an executor can track work. The executors of promises and of the system cannot. Their
+/// context starts its threads when it is asked for, and never goes.
+template <class Executor>
+inline constexpr bool tracks_work =
+  erased_executor<Executor> || !asio::execution::is_executor<Executor>::value ||
+  asio::can_require_v<Executor, asio::execution::outstanding_work_t::tracked_t>;
+template <class Inner>
+inline constexpr bool tracks_work<asio::strand<Inner>> = tracks_work<Inner>;
+
 /// Returns a handler's executor. Throws std::bad_alloc if it is empty: a type-erased handler had no
 /// memory for its type-erased executor. Asio does not throw, and an empty executor must not be
 /// used.

@@ -27,8 +27,8 @@ public:
 
   /// As wait_handler::launch().
   template <class Start>
-  static void launch(Handler& handler, const Executor& ex, intrusive_ptr<context_gate> gate,
-                     Start start)
+  [[gnu::noinline, gnu::cold]] static void launch(Handler& handler, const Executor& ex,
+                                                  intrusive_ptr<context_gate> gate, Start start)
   {
     [[maybe_unused]] auto slot = asio::get_associated_cancellation_slot(handler, no_slot{});
     auto op = make_op<gated_wait>(std::move(gate), handler, ex);
@@ -74,7 +74,8 @@ private:
     executor_work<Executor> work;
   };
 
-  static void do_ask(wait_op& base, shard& at, wait_request request, time_point taken_up)
+  [[gnu::cold]] static void do_ask(wait_op& base, shard& at, wait_request request,
+                                   time_point taken_up)
   {
     auto& self = static_cast<gated_wait&>(base);
     if (request == wait_request::send()) return self.send(at, taken_up);
@@ -84,7 +85,7 @@ private:
   }
 
   /// Sends the wait to the handler's executor, unless the handler is gone.
-  void send(shard& at, time_point taken_up)
+  [[gnu::cold]] void send(shard& at, time_point taken_up)
   {
     const intrusive_ptr<wheel_core> c(&core_of(at));
     const kept_context there(gate_.get());
@@ -96,7 +97,7 @@ private:
   }
 
   /// Runs on the handler's executor.
-  void call(error_code ec)
+  [[gnu::cold]] void call(error_code ec)
   {
     gated_handler* const h = std::exchange(there_, nullptr);
     if (!take_work(*gate_, *h)) return destroy();
