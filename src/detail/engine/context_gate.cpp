@@ -19,7 +19,7 @@ public:
     works_.splice(works_.end(), one);
   }
 
-  [[nodiscard]] gated_work::ptr take(gated_work& w) noexcept
+  [[nodiscard, gnu::noinline]] gated_work::ptr take(gated_work& w) noexcept
   {
     gated_work::list one;
     {
@@ -30,7 +30,7 @@ public:
   }
 
   /// Closes the gate, and destroys the context's work.
-  void close_context() noexcept
+  [[gnu::noinline, gnu::cold]] void close_context() noexcept
   {
     close(held_by_this_thread());
     gated_work::list all;
@@ -76,22 +76,22 @@ void intrusive_ptr_release(const context_gate* g) noexcept
   intrusive_ptr_release(static_cast<const intrusive_ref_counter<context_gate>*>(g));
 }
 
-intrusive_ptr<context_gate> gate_of(asio::execution_context& c)
+[[gnu::cold]] intrusive_ptr<context_gate> gate_of(asio::execution_context& c)
 {
   return asio::use_service<gate_service>(c).of_context;
 }
 
-void leave_work(context_gate& g, gated_work::ptr w)
+[[gnu::cold]] void leave_work(context_gate& g, gated_work::ptr w)
 {
   g.add(std::move(w));
 }
 
-void finish_work(context_gate& g, gated_work& w) noexcept
+[[gnu::cold]] void finish_work(context_gate& g, gated_work& w) noexcept
 {
   if (const kept_context kept(&g); kept) g.take(w).reset();
 }
 
-bool take_work(context_gate& g, gated_work& w) noexcept
+[[gnu::cold]] bool take_work(context_gate& g, gated_work& w) noexcept
 {
   const kept_context kept(&g);
   if (kept) static_cast<void>(g.take(w).release());

@@ -71,7 +71,7 @@ private:
 
   // Out of line: inlined, GCC 12 takes it for a dangling pointer.
   [[nodiscard, gnu::noinline]] bool enter() noexcept;
-  void leave() noexcept;
+  [[gnu::noinline]] void leave() noexcept;
 
   context_gate* const gate_;       ///< counted, if the context is kept
   kept_context* outer_ = nullptr;  ///< around it in this thread
