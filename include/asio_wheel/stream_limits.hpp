@@ -22,7 +22,7 @@ struct stream_limits {
   /// Linux says so when about a third of the buffer is free, so this is how long a peer may need
   /// for a third of a full buffer. On loopback a buffer grows to megabytes: a peer that takes
   /// some all the time may be too slow then. With a smaller send_buffer_size, say 64 KB, this is
-  /// how long a peer may take next to nothing. A composed write consists of several
+  /// for how long a peer may accept almost no bytes. A composed write consists of several
   /// async_write_some, each with the whole limit. A connect counts as one write, with all its
   /// attempts.
   detail::any_delay write_stall = std::chrono::nanoseconds::max();

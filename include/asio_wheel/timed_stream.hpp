@@ -34,9 +34,9 @@ class keep_alive_base;
 /// A stream with deadlines on the wheel: a drop-in for boost::beast::tcp_stream, over any layer
 /// that reads and writes as Asio's AsyncStream.
 ///
-///     asio_wheel::tcp_stream stream(co_await acceptor.async_accept());
+///     asio_wheel::tcp_stream stream(co_await acceptor.async_accept(asio::use_awaitable));
 ///     stream.expires_after(30s);
-///     co_await http::async_read(stream, buffer, request);
+///     co_await http::async_read(stream, buffer, request, asio::use_awaitable);
 ///
 /// An expiry holds for all operations that start after it was set, until it is set again. It
 /// cancels operations that are still running: they complete with asio::error::timed_out. An
@@ -248,7 +248,7 @@ public:
   ///
   /// @param endpoint  to connect to.
   /// @param token  completion signature `void(error_code)`; the executor's default token, or
-  ///               asio::deferred. All operations here take tokens like this.
+  ///               asio::deferred. All members here take tokens like this.
   /// Errors: timed_out if the deadline came first; operation_aborted if cancelled, also by
   ///   wheel.cancel_all() if it has a deadline; wheel_errc::too_many_pending if the wheel refused
   ///   the deadline; else the socket's errors.

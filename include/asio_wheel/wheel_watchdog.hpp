@@ -107,8 +107,8 @@ public:
   [[nodiscard]] duration timeout() const noexcept { return this->state_.timeout(); }
 
   /// Sets the timeout. It counts from the last touch, applies to what is pending, too, and replaces
-  /// an idle_window. A shorter timeout takes effect at once. Throws std::invalid_argument unless it
-  /// is more than zero.
+  /// an idle_window. A shorter timeout takes effect at once, unless a touch comes before the
+  /// handler begins. Throws std::invalid_argument unless it is more than zero.
   void set_timeout(detail::any_delay timeout) { this->state_.set_timeout(timeout); }
 
   /// Waits until nothing has touched the watchdog for `timeout()`.
