@@ -108,7 +108,7 @@ ASIO_WHEEL_EXPORT void finish_work(context_gate& g, gated_work& w) noexcept;
 template <class Executor>
 class work_of_context {
 public:
-  work_of_context(const Executor& ex, context_gate* g) : gate_(g)
+  [[gnu::noinline]] work_of_context(const Executor& ex, context_gate* g) : gate_(g)
   {
     if (!g) {
       here_.emplace(ex);
