@@ -76,6 +76,8 @@ void intrusive_ptr_release(const context_gate* g) noexcept
   intrusive_ptr_release(static_cast<const intrusive_ref_counter<context_gate>*>(g));
 }
 
+// Cold: small rather than fast, as every program with a timer has them.
+
 [[gnu::cold]] intrusive_ptr<context_gate> gate_of(asio::execution_context& c)
 {
   return asio::use_service<gate_service>(c).of_context;
