@@ -8,7 +8,7 @@ Usage: check.sh static <compiler> <scratch folder> <libasio_wheel.a> [--size] [<
        check.sh shared <compiler> <scratch folder> <libasio_wheel.so> [<include folder>...]
 
 static: links a program with one timer (wheel.cpp), without libfmt. Fails if it has the parts of the
-library that it does not use; with --size also if, optimised and stripped, it is more than 220 KB
+library that it does not use; with --size also if, optimised and stripped, it is more than 200 KB
 larger than the same program on steady_timer (steady.cpp).
 shared: fails if the library needs libfmt or exports names of others; links a program with it
 (border.cpp), which checks that both have the same of what must not be there twice.
@@ -56,7 +56,7 @@ if [[ $kind == static ]]; then
     "$compiler" "${flags[@]}" steady.cpp -o "$scratch/steady"
     more=$(($(bytes "$scratch/wheel") - $(bytes "$scratch/steady")))
     echo "one timer on the wheel takes $more bytes more than a steady_timer"
-    ((more <= 220 * 1024)) || wrong 'that is more than 220 KB'
+    ((more <= 200 * 1024)) || wrong 'that is more than 200 KB'
   fi
 else
   ! readelf -d "$library" | grep 'NEEDED.*libfmt' || wrong 'the library needs libfmt'

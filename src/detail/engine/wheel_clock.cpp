@@ -44,16 +44,9 @@ time_point coarse_now() noexcept
 }
 #endif
 
-/// The number of clocks of each kind in the process, and the grain of the coarse ones. A stopped
-/// clock counts as both kinds.
-struct alignas(64) population {
-  std::atomic<int> precise;
-  std::atomic<int> coarse;
-  std::atomic<duration> grain;
-};
-constinit population clocks{};
-
 }  // namespace
+
+constinit wheel_clock::population wheel_clock::clocks{};
 
 wheel_clock::wheel_clock(clock_source source, nanoseconds tick_length)
   : origin_(clock_type::now()),
@@ -122,18 +115,10 @@ time_point wheel_clock::soon() const noexcept
   return coarse_now() + grain_;
 }
 
-time_point wheel_clock::early_start_of_delay() noexcept
+time_point wheel_clock::early_start_of_coarse_delay() noexcept
 {
-  // The caller's clock exists, so it is counted.
-  if (clocks.coarse.load(std::memory_order_relaxed) == 0) return clock_type::now();
   if (clocks.precise.load(std::memory_order_relaxed) != 0) return unknown;
   return coarse_now() + clocks.grain.load(std::memory_order_relaxed);
-}
-
-time_point wheel_clock::start_of_delay(const wheel_clock* const& clock) noexcept
-{
-  const time_point early = early_start_of_delay();
-  return early != unknown ? early : clock->start_of_delay();
 }
 
 time_point wheel_clock::add(time_point start, duration delay) noexcept

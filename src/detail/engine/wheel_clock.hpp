@@ -83,6 +83,18 @@ public:
   [[nodiscard]] time_point time_of(tick t) const noexcept;
 
 private:
+  /// The number of clocks of each kind in the process, and the grain of the coarse ones. A stopped
+  /// clock counts as both kinds.
+  struct alignas(64) population {
+    std::atomic<int> precise;
+    std::atomic<int> coarse;
+    std::atomic<duration> grain;
+  };
+  static population clocks;
+
+  /// early_start_of_delay() if there is a coarse clock.
+  [[nodiscard]] static time_point early_start_of_coarse_delay() noexcept;
+
   /// A time not before the present, and at most the coarse clock's grain after it.
   [[nodiscard]] ASIO_WHEEL_EXPORT time_point soon() const noexcept;
 
@@ -93,5 +105,18 @@ private:
   bool is_coarse_;                            ///< delays begin by the coarse clock
   std::atomic<duration::rep> stopped_at_{0};  ///< 0: the clock runs
 };
+
+inline time_point wheel_clock::early_start_of_delay() noexcept
+{
+  // The caller's clock exists, so it is counted.
+  return clocks.coarse.load(std::memory_order_relaxed) == 0 ? clock_type::now()
+                                                            : early_start_of_coarse_delay();
+}
+
+inline time_point wheel_clock::start_of_delay(const wheel_clock* const& clock) noexcept
+{
+  const time_point early = early_start_of_delay();
+  return early != unknown ? early : clock->start_of_delay();
+}
 
 }  // namespace asio_wheel::detail
