@@ -95,6 +95,7 @@ void wheel_core::resume() noexcept
 
 bool wheel_core::note_thread() noexcept
 {
+  if (has_several_threads_) return true;
   const auto here = std::this_thread::get_id();
   std::thread::id first;
   if (!first_thread_.compare_exchange_strong(first, here) && first != here)

@@ -264,15 +264,7 @@ bool deadline_wait::requeue() noexcept
 
 bool deadline_wait::keep_refused() noexcept
 {
-  wheel_core& c = core();
-  {
-    const locked lock(*shard_);
-    if (is_over() || shard_->is_closed()) return false;
-    --holders_;
-    shard_->keep_refused(*this);
-  }
-  c.retry_later();
-  return true;
+  return keep_unless(&deadline_wait::is_over);
 }
 
 bool deadline_wait::wait_for_next_tick() noexcept
@@ -283,10 +275,15 @@ bool deadline_wait::wait_for_next_tick() noexcept
 
 bool deadline_wait::keep_abandonment() noexcept
 {
+  return keep_unless(&deadline_wait::has_ended);
+}
+
+bool deadline_wait::keep_unless(bool (deadline_wait::*is_too_late)() const noexcept) noexcept
+{
   wheel_core& c = core();
   {
     const locked lock(*shard_);
-    if (has_ended() || shard_->is_closed()) return false;
+    if ((this->*is_too_late)() || shard_->is_closed()) return false;
     --holders_;
     shard_->keep_refused(*this);
   }

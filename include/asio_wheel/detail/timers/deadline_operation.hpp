@@ -88,7 +88,7 @@ private:
   using base::check, base::begin, base::core, base::drop, base::executor, base::goes_on,
     base::handler_, base::keep_abandonment, base::keep_refused, base::leave_alone,
     base::release_elsewhere, base::release_here, base::replacement, base::replacement_error,
-    base::requeue, base::submit_there, base::wait_for_next_tick;
+    base::requeue, base::submit_or_keep, base::submit_there, base::wait_for_next_tick;
   using typename base::firing;
 
   /// Passes on a cancellation from the slot of the user's handler.
@@ -232,18 +232,10 @@ private:
     });
   }
 
-  /// Passes the deadline on. If the executor refuses it, the next pass tries again.
   template <class Post>
   void pass_on(Post post)
   {
-    switch (submit_there(post)) {
-      case submission_result::taken: return;
-      case submission_result::refused:
-        if (keep_refused()) return;
-        break;
-      case submission_result::dropped: break;
-    }
-    drop_and_release();
+    if (!submit_or_keep(post, [&] { return keep_refused(); })) drop_and_release();
   }
 
   void drop_and_release()
@@ -316,14 +308,7 @@ private:
     const auto post = [&](const submission& attempt) {
       asio::dispatch(require_target(executor()), this->sent(attempt, step::abandon));
     };
-    switch (submit_there(post)) {
-      case submission_result::taken: return;
-      case submission_result::refused:
-        if (keep_abandonment()) return;
-        break;
-      case submission_result::dropped: break;
-    }
-    release_elsewhere();
+    if (!submit_or_keep(post, [&] { return keep_abandonment(); })) release_elsewhere();
   }
 
   void abandon_unless_ended()

@@ -124,6 +124,15 @@ protected:
     return there ? submit(this, post) : submission_result::dropped;
   }
 
+  /// The same. If the executor refuses the function, calls `keep()`, which leaves the rest to the
+  /// next pass. Returns false if neither the executor nor the next pass has it.
+  template <class Post, class Keep>
+  [[nodiscard]] bool submit_or_keep(Post post, Keep keep)
+  {
+    const submission_result r = submit_there(post);
+    return r == submission_result::taken || (r == submission_result::refused && keep());
+  }
+
   /// A step to be passed to an executor, with the caller's hold on the state, or the state itself.
   [[nodiscard]] sent_step sent(const submission& attempt, step s) noexcept
   {
@@ -193,18 +202,10 @@ protected:
     });
   }
 
-  /// Passes the result on. If the executor refuses it, the next pass tries again.
   template <class Post>
   void pass_result_on(Post post)
   {
-    switch (submit_there(post)) {
-      case submission_result::taken: return;
-      case submission_result::refused:
-        if (keep_finished()) return;
-        break;
-      case submission_result::dropped: break;
-    }
-    discard();
+    if (!submit_or_keep(post, [&] { return keep_finished(); })) discard();
   }
 
   void deliver()
