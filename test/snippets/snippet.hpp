@@ -4,9 +4,12 @@
 
 #include <asio_wheel.hpp>
 #include <asio_wheel/fmt.hpp>
+#include <asio_wheel/timed_stream.hpp>
 
 #include <fmt/core.h>
 #include <boost/asio.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/experimental/channel.hpp>
 #include <boost/asio/experimental/parallel_group.hpp>
 
 #include <algorithm>
