@@ -26,9 +26,6 @@ SERIES = {
     "steady": ("steady_timer", "#1d4ed8", "#7aa8ff", ""),
     "wheel_coroutine": ("wheel_timer, coroutine", "#c2410c", "#fb923c", "6 4"),
     "steady_coroutine": ("steady_timer, coroutine", "#1d4ed8", "#7aa8ff", "6 4"),
-    "libuv": ("libuv", "#7e22ce", "#c79bff", ""),
-    "libevent": ("libevent", "#0f766e", "#4fd1c5", ""),
-    "libevent_common": ("libevent, common", "#0f766e", "#4fd1c5", "6 4"),
     "libev": ("libev", "#4d7c0f", "#a3d94d", ""),
     "none": ("no deadline", "#57606a", "#9aa4af", ""),
     "cancel_after": ("cancel_after", "#c2410c", "#fb923c", ""),
@@ -53,7 +50,7 @@ class Chart:
     unit: float = 1  # what the metric is divided by
 
 
-RIVALS = ("wheel", "steady", "libuv", "libevent", "libev")
+RIVALS = ("wheel", "steady", "libev")
 CHARTS = [
     Chart("churn", "Cancel a random wait and start it again", "delays 1 to 60 s; lower is better", "processor time per step, ns",
           "churn", "cpu_ns", RIVALS + ("wheel_coroutine", "steady_coroutine")),

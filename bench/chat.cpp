@@ -4,7 +4,6 @@
 //          heartbeat
 //   lazy   in plain Asio by an expert's hand: handlers store time points, and one steady_timer per
 //          connection, set again each time that it fires, looks at them
-//   none   no deadlines
 // The clients are another process. Prints the server's time in user mode and in the kernel for each
 // message that it sends, as a line of JSON. programs.py compares.
 #include "chat.hpp"
@@ -20,7 +19,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "spent.hpp"
+#include "measure.hpp"
 
 namespace {
 
@@ -159,39 +158,6 @@ private:
                     sent_ = received_, pinged_ = received_;
 };
 
-/// No deadlines.
-class by_nothing {
-public:
-  explicit by_nothing(session<by_nothing>&) {}
-
-  void start() {}
-  void logged_in() {}
-  void stop() {}
-  void received() {}
-  void sent() {}
-
-  template <class Operation, class Handler>
-  void login(Operation operation, Handler handler)
-  {
-    operation(std::move(handler));
-  }
-  template <class Operation, class Handler>
-  void read(Operation operation, Handler handler)
-  {
-    operation(std::move(handler));
-  }
-  template <class Operation, class Handler>
-  void request(Operation operation, Handler handler)
-  {
-    operation([h = std::move(handler)]() mutable { h(error_code()); });
-  }
-  template <class Operation, class Handler>
-  void write(Operation operation, Handler handler)
-  {
-    operation(std::move(handler));
-  }
-};
-
 struct settings {
   std::string of = "wheel";
   std::size_t clients = 200, rate = 2'800, seconds = 5;
@@ -246,7 +212,7 @@ int main(int argc, char** argv)
       options.add_options()(name, common::ranged<std::size_t>(value, name, 1, highest, "N"), text);
     };
     options.add_options()("of", po::value(&s.of)->value_name("NAME")->default_value(s.of),
-                          "wheel, lazy or none");
+                          "wheel or lazy");
     number("clients", s.clients, 10'000, "how many");
     number("rate", s.rate, 10'000'000, "lines a second of all clients; 10 clients get each line");
     number("seconds", s.seconds, 3'600, "that are measured");
@@ -256,10 +222,8 @@ int main(int argc, char** argv)
       run<by_wheel>(s);
     else if (s.of == "lazy")
       run<by_hand>(s);
-    else if (s.of == "none")
-      run<by_nothing>(s);
     else
-      throw po::error(fmt::format("--of must be wheel, lazy or none, not '{}'", s.of));
+      throw po::error(fmt::format("--of must be wheel or lazy, not '{}'", s.of));
     std::fflush(stdout);
     std::_Exit(EXIT_SUCCESS);
   });

@@ -9,13 +9,19 @@
 //   cancel_one  --timers waits are on one timer; the oldest is cancelled and another started
 //   touch     a sign of life: wheel_watchdog::touch(); a steady_timer cancelled and started again
 // By: wheel, steady and, for some, floor. For `deadline`, wheel is cancel_after, steady one
-// steady_timer per operation, none no deadline, and floor what a deadline consists of at the least:
-// a reading of the clock and a place in a list under a lock. For `rearm`, floor is a steady_timer
-// on a strand.
+// steady_timer per operation, and none no deadline. For `rearm`, floor is a steady_timer on a
+// strand.
 #include "../examples/common/command_line.hpp"
 
 #include <asio_wheel.hpp>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/awaitable.hpp>
 #include <boost/asio/bind_executor.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 
@@ -24,16 +30,17 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 
-#include "asio_timers.hpp"
 #include "measure.hpp"
-#include "place_in_list.hpp"
 
 namespace {
 
 using namespace bench;
+namespace asio = boost::asio;
+using asio::steady_timer;
 using asio_wheel::wheel_timer;
-using boost::asio::steady_timer;
+using boost::system::error_code;
 namespace po = common::po;
 
 struct settings {
@@ -326,22 +333,6 @@ struct by_cancel_after {
   }
 };
 
-struct by_place_in_list {
-  template <class Then>
-  void operator()(asio::io_context& context, Then then) const
-  {
-    static list_of_places pending;
-    static place_in_list only;
-
-    only.when = steady_clock::now().time_since_epoch() + seconds{5};
-    pending.take(only);
-    asio::post(context, asio::bind_executor(context, [then] {
-                 pending.leave(only);
-                 then();
-               }));
-  }
-};
-
 template <class Timer>
 class touch : public turns<touch<Timer>> {
 public:
@@ -396,7 +387,6 @@ const std::map<std::pair<std::string, std::string>, void (*)(const settings&)> a
   {{"deadline", "none"}, run<deadline<without>>},
   {{"deadline", "wheel"}, run<deadline<by_cancel_after>>},
   {{"deadline", "steady"}, run<deadline<by_steady_timer>>},
-  {{"deadline", "floor"}, run<deadline<by_place_in_list>>},
   {{"cancel_one", "wheel"}, run<cancel_one<wheel_timer>>},
   {{"cancel_one", "steady"}, run<cancel_one<steady_timer>>},
   {{"touch", "wheel"}, run<touch<wheel_timer>>},

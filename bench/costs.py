@@ -28,7 +28,7 @@ import report  # noqa: E402
 
 # what the table says, act, options, how often under callgrind, how often under strace, what the wheel is to cost at most.
 # The acts of FLOORS are counted by a contender that does the least that they take, too (costs.cpp).
-FLOORS = {"rearm", "deadline"}
+FLOORS = {"rearm"}
 ROWS = [
     ("lone expiry, re-arming each ms", "rearm", [], 500, 500, "2,000; 3.1 calls"),
     ("10 timers re-arming each ms, an expiry", "rearm", ["--timers", "10"], 2_000, 2_000, ""),

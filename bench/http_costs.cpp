@@ -8,8 +8,7 @@
 //   wheel     asio_wheel::tcp_stream, without an expiry
 //   wheel_30  the same with expires_after(30s) before each of them
 //   lazy_30   a socket, by an expert's hand: each of them stores its deadline, and a steady_timer
-//   of the
-//             connection, set again when it fires, looks at it
+//             of the connection, set again when it fires, looks at it
 // No deadline ever comes. What a stream exceeds `raw` by is the cost of its deadlines.
 //
 // cpu_ns is the server's own CPU time, user_ns and system_ns are its parts, wall_ns the time, per
@@ -28,7 +27,6 @@
 #include <boost/asio.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
-#include <boost/version.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -39,9 +37,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "install_wheel.hpp"
-#include "spent.hpp"
-#include "workloads.hpp"
+#include "command_line.hpp"
+#include "measure.hpp"
 
 namespace {
 
@@ -276,6 +273,5 @@ int main(int argc, char** argv)
      contender<beast::tcp_stream, expiry_30s>("beast_30"),
      contender<lazy_stream, expiry_30s>("lazy_30"),
      contender<asio_wheel::tcp_stream, no_expiry>("wheel"),
-     contender<asio_wheel::tcp_stream, expiry_30s>("wheel_30")},
-    {{"boost", BOOST_LIB_VERSION}});
+     contender<asio_wheel::tcp_stream, expiry_30s>("wheel_30")});
 }

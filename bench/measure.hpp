@@ -1,8 +1,9 @@
-// What every benchmark measures with: clocks, memory, wake-ups, random numbers, lateness.
+// What every benchmark measures with: clocks, memory, random numbers, lateness.
 #pragma once
 
 #include <pthread.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -45,6 +46,26 @@ inline nanoseconds thread_cpu()
   return cpu_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
+// What the process has spent, in user mode and in the kernel.
+struct spent {
+  nanoseconds user{}, system{};
+
+  static spent so_far()
+  {
+    rusage r{};
+    ::getrusage(RUSAGE_SELF, &r);
+    const auto of = [](const timeval& t) {
+      return seconds{t.tv_sec} + std::chrono::microseconds{t.tv_usec};
+    };
+    return {of(r.ru_utime), of(r.ru_stime)};
+  }
+
+  friend spent operator-(const spent& a, const spent& b)
+  {
+    return {a.user - b.user, a.system - b.system};
+  }
+};
+
 inline double ns_per(nanoseconds spent, std::uint64_t units)
 {
   return units == 0 ? 0.0 : static_cast<double>(spent.count()) / static_cast<double>(units);
@@ -65,21 +86,6 @@ inline std::uint64_t resident_bytes()
   std::fclose(file);
   if (read != 2) throw std::runtime_error("cannot read /proc/self/statm");
   return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-}
-
-// How often the thread with this kernel id went to sleep of its own accord.
-inline std::uint64_t voluntary_switches(pid_t thread)
-{
-  char path[64];
-  std::snprintf(path, sizeof path, "/proc/self/task/%d/status", static_cast<int>(thread));
-  std::FILE* file = std::fopen(path, "r");
-  if (!file) throw std::runtime_error("cannot open the status of a thread");
-  char line[256];
-  unsigned long long switches = 0;
-  while (std::fgets(line, sizeof line, file))
-    if (std::sscanf(line, "voluntary_ctxt_switches: %llu", &switches) == 1) break;
-  std::fclose(file);
-  return switches;
 }
 
 // Binds the calling thread to the nth processor it may use, counted round and round. Otherwise the

@@ -139,7 +139,7 @@ def targets(results, missed="MISSED"):
 def text(data):
     results = Results(data)
     parts = [provenance(data) + ".", "Median (min-max) of the rounds; 3x: three times better than the reference, which is "
-             "steady_timer, or std::multimap for the wheel alone.\n"]
+             "steady_timer, or what has no deadlines.\n"]
     for w in plan.WORKLOADS:
         rows = results.table(w)
         if rows:

@@ -56,7 +56,6 @@ def arguments():
     p.add_argument("--n", type=numbers, help="only these numbers of waits, as 1e4,1e5")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--wheel", default="", help="options for the wheel, as '--tick-us 1000 --shards 4'")
-    p.add_argument("--huge-pages", action="store_true", help="the wheel alone: entries in transparent huge pages")
     p.add_argument("--dry-run", action="store_true", help="say what would be run")
     args = p.parse_args()
     args.rounds = args.rounds or (3 if args.quick else 5)
@@ -113,13 +112,11 @@ def chosen(args, programs):
     for w in plan.WORKLOADS:
         if (args.suite and w.suite != args.suite) or (workloads and w.name not in workloads):
             continue
-        for n in [*w.sizes, *([plan.E7] if w.large else [])]:
+        for n in w.sizes:
             if args.n and n not in args.n or args.quick and not args.n and n not in (1, 64, plan.E4, plan.E5):
                 continue
             names = [c for c, program in w.programs.items()
                      if program in programs and w.name in programs[program][1].get(plan.program_contender(c)[0], [])]
-            if n == plan.E7:
-                names = [c for c in names if c in w.large]
             if w.contenders:
                 names = [c for c in names if c in w.contenders]
             if contenders:
@@ -137,8 +134,6 @@ def command(args, programs, workload, n, contender):
             "--n", n, "--seed", args.seed]
     line += ["--steps", max(workload.steps, n // 2) // (4 if args.quick else 1)]
     line += ["--seconds", min(workload.seconds.get(n, 1), 5) if args.quick else workload.seconds.get(n, 3)]
-    if args.huge_pages and workload.suite == "alone":
-        line.append("--huge-pages")
     if contender.startswith("wheel"):
         line += shlex.split(args.wheel)
     return [str(word) for word in line]
@@ -234,7 +229,7 @@ def main():
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends the program that runs, as Ctrl-C does
     out = {"date": datetime.date.today().isoformat(), "commit": commit(), "machine": machine(),
            "versions": versions(programs), "rounds": args.rounds, "seed": args.seed, "wheel_options": args.wheel,
-           "huge_pages": args.huge_pages, "quick": args.quick, "results": []}
+           "quick": args.quick, "results": []}
     progress = Progress(args.rounds * sum(len(names) for _, _, names in cells))
     for workload, n, names in cells:
         rounds = {name: [] for name in names}

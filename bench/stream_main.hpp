@@ -3,8 +3,6 @@
 //   stream_beast   boost::beast::tcp_stream, without an expiry
 //   stream_wheel   asio_wheel::tcp_stream, without an expiry
 //   stream_guard   a socket, its operations under the guard() of a wheel_watchdog
-//   stream_lazy    a socket, by an expert's hand: a stored deadline, and a steady_timer that looks
-//   at it
 // with `--end expiry` the same with expires_after(30s), or touch(), before each read and each
 // write, and with `--end bare` an asio::ip::tcp::socket without deadlines. The other end is always
 // such a socket. No deadline ever comes. Each stream is compiled by itself, as in a server that has

@@ -1,38 +1,59 @@
-// Event-loop timers: three that do next to nothing.
-//   nothing             a callback per wait
-//   nothing_coroutine   a coroutine per timer, by use_awaitable
-//   nothing_deferred    the same by deferred
-//   clocked             a callback per wait
-//   clocked_coroutine   a coroutine per timer, by use_awaitable
-//   ticks               a callback per wait, which expires and cannot be cancelled
-// `nothing` keeps each wait until it is cancelled, and lets the loop run aborted handlers, 64 at a
-// time. It knows no time, no order and no other threads, and no wait expires. `clocked` is the
-// same, but knows when its wait would expire, for which each start takes a reading of the clock.
-// `ticks` has its waits in a calendar. What is left is the workload, Asio, and the memory of timers
-// and handlers: the floor for anything with Asio's interface.
+// Event-loop timers: one that does next to nothing, the floor for anything with Asio's interface.
+//   clocked   reads the clock for each start, keeps the wait until it is cancelled, and lets the
+//             loop run aborted handlers, 64 at a time. It knows no order and no other threads, and
+//             no wait expires. What is left is the workload, Asio, and the memory of timers and
+//             handlers.
 #include <boost/asio/async_result.hpp>
-#include <boost/version.hpp>
-#include <detail/base/memory.hpp>
+#include <boost/asio/recycling_allocator.hpp>
 
 #include <array>
 #include <cstddef>
-#include <optional>
+#include <memory>
 #include <utility>
 
-#include "asio_timers.hpp"
-#include "calendar.hpp"
 #include "workloads.hpp"
 
 namespace {
 
 using namespace bench;
 
+// A wait, whatever its handler is.
+class wait_base {
+public:
+  // Frees the wait and calls its handler.
+  virtual void complete(const error_code& ec) = 0;
+
+protected:
+  ~wait_base() = default;
+};
+
+template <class Handler>
+class wait final : public wait_base {
+public:
+  static wait& make(Handler h) { return *std::construct_at(memory{}.allocate(1), std::move(h)); }
+
+  explicit wait(Handler h) : handler_{std::move(h)} {}
+
+  void complete(const error_code& ec) override
+  {
+    Handler h{std::move(handler_)};
+    std::destroy_at(this);
+    memory{}.deallocate(this, 1);
+    std::move(h)(ec);
+  }
+
+private:
+  using memory = asio::recycling_allocator<wait>;
+
+  Handler handler_;
+};
+
 // Waits that this thread cancelled. They go to the loop in batches as large as a turn.
 class aborted_waits {
 public:
   void push(wait_base& w, const asio::io_context::executor_type& ex)
   {
-    asio_wheel::detail::prefetch(&w);
+    __builtin_prefetch(&w, 1);
     waits_[size_++] = &w;
     if (size_ < waits_.size()) return;
     size_ = 0;
@@ -48,37 +69,13 @@ private:
 
 thread_local aborted_waits aborted;
 
-struct timeless {
-  void expires_after(nanoseconds) {}
-  void expires_at(time_point) {}
-};
-
-class timed {
-public:
-  void expires_after(nanoseconds delay) { deadline_ = steady_clock::now() + delay; }
-  void expires_at(time_point deadline) { deadline_ = deadline; }
-
-protected:
-  time_point deadline_;
-};
-
-template <class Expiry>
-class timer : Expiry {
+class timer {
 public:
   explicit timer(const asio::io_context::executor_type& ex) : executor_{ex} {}
 
   void expires_after(nanoseconds delay)
   {
-    Expiry::expires_after(delay);
-    cancel();
-  }
-  void expires_at(time_point deadline)
-  {
-    Expiry::expires_at(deadline);
-    cancel();
-  }
-  void cancel()
-  {
+    deadline_ = steady_clock::now() + delay;
     if (wait_) aborted.push(*std::exchange(wait_, nullptr), executor_);
   }
 
@@ -90,58 +87,9 @@ public:
   }
 
 private:
+  time_point deadline_;
   asio::io_context::executor_type executor_;
   wait_base* wait_ = nullptr;
-};
-
-std::optional<calendar> the_calendar;
-
-struct calendar_service {
-  static void install(asio::io_context& context, const options&) { the_calendar.emplace(context); }
-};
-
-class tick_timer : public timed {
-public:
-  explicit tick_timer(const asio::io_context::executor_type&) {}
-
-  template <class Token>
-  auto async_wait(Token&& token)
-  {
-    return asio::async_initiate<Token, void(error_code)>(
-      [this](auto handler) {
-        the_calendar->add(deadline_, wait<decltype(handler)>::make(std::move(handler)));
-      },
-      token);
-  }
-};
-
-struct ticks : contender_base {
-  static constexpr auto name = "ticks";
-  static constexpr bool cancels = false;
-  template <class Work>
-  using timers = callback_timers<tick_timer, calendar_service, Work>;
-};
-
-struct nothing : contender_base {
-  static constexpr auto name = "nothing";
-  static constexpr bool many_threads = true;
-  static constexpr bool expires = false;
-  template <class Work>
-  using timers = callback_timers<timer<timeless>, no_service, Work>;
-};
-
-struct nothing_coroutine : contender_base {
-  static constexpr auto name = "nothing_coroutine";
-  static constexpr bool expires = false;
-  template <class Work>
-  using timers = coroutine_timers<timer<timeless>, no_service, Work, asio::use_awaitable_t<>>;
-};
-
-struct nothing_deferred : contender_base {
-  static constexpr auto name = "nothing_deferred";
-  static constexpr bool expires = false;
-  template <class Work>
-  using timers = coroutine_timers<timer<timeless>, no_service, Work, asio::deferred_t>;
 };
 
 struct clocked : contender_base {
@@ -149,22 +97,12 @@ struct clocked : contender_base {
   static constexpr bool many_threads = true;
   static constexpr bool expires = false;
   template <class Work>
-  using timers = callback_timers<timer<timed>, no_service, Work>;
-};
-
-struct clocked_coroutine : contender_base {
-  static constexpr auto name = "clocked_coroutine";
-  static constexpr bool expires = false;
-  template <class Work>
-  using timers = coroutine_timers<timer<timed>, no_service, Work, asio::use_awaitable_t<>>;
+  using timers = callback_timers<timer, no_service, Work>;
 };
 
 }  // namespace
 
 int main(int argc, char** argv)
 {
-  return bench_main(
-    argc, argv,
-    contenders<nothing, nothing_coroutine, nothing_deferred, clocked, clocked_coroutine, ticks>(),
-    {{"boost", BOOST_LIB_VERSION}});
+  return bench_main(argc, argv, contenders<clocked>());
 }

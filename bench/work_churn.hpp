@@ -1,12 +1,12 @@
-// Workloads in which waits are started and cancelled: start, first_start, churn, churn_fixed,
-// churn_far, churn_expiry, parallel.
+// Workloads in which waits are started and cancelled.
 //
-// churn is the life of a request timeout: n waits are outstanding; a step takes one at random,
-// cancels it (its aborted handler runs) and starts it again. Delays are uniform in 1..60 s;
-// churn_fixed gives every wait 5 s. A wait that expires meanwhile starts again and does not count
-// as a step. At ten million waits that happens once in five steps, so churn_far has delays of
-// 60..120 s, and none expires: starts and cancels alone. churn_expiry is the same while one more
-// timer expires each millisecond.
+//   start      n waits of 5..65 s are started, and none expires: CPU ns per start
+//   churn      the life of a request timeout. n waits of 1..60 s are outstanding; a step takes one
+//              at random, cancels it (its aborted handler runs) and starts it again. A wait that
+//              expires meanwhile starts again and does not count as a step. CPU ns per step, after
+//              as many steps of warm-up as there are waits
+//   parallel1, parallel2
+//              churn by so many threads that run one io_context: million steps per second in all
 #pragma once
 
 #include <algorithm>
@@ -20,11 +20,7 @@
 
 namespace bench {
 
-enum class start_figure { mean, longest };
-
-// CPU time to start one of n waits. None expires. `longest` reads the clock around each start: the
-// first start in fresh memory is the one that takes long.
-template <class Contender, start_figure Figure>
+template <class Contender>
 class start_work {
 public:
   explicit start_work(const options& o)
@@ -38,7 +34,6 @@ public:
   {
     const auto cpu = process_cpu();
     timers_.run_turns([this](unsigned) { return next_turn(); });
-    if (Figure == start_figure::longest) return {{"longest_us", micros(longest_)}};
     return {{"cpu_ns", ns_per(process_cpu() - cpu, n_)}};
   }
 
@@ -48,24 +43,17 @@ private:
   turn next_turn()
   {
     const auto last = std::min(n_, started_ + per_turn_);
-    for (; started_ < last; ++started_) {
-      const auto begin = Figure == start_figure::longest ? thread_cpu() : nanoseconds{};
+    for (; started_ < last; ++started_)
       timers_.start_after(started_, random_.between(seconds{5}, seconds{65}));
-      if (Figure == start_figure::longest) longest_ = std::max(longest_, thread_cpu() - begin);
-    }
     return started_ < n_ ? turn::again : turn::stop;
   }
 
   std::size_t n_, per_turn_, started_ = 0;
-  nanoseconds longest_{};
   random_numbers random_;
   typename Contender::template timers<start_work> timers_;
 };
 
-enum class churn_delays { spread, fixed, far, far_and_expiry };
-
-// CPU ns per step, after as many steps of warm-up as there are waits.
-template <class Contender, churn_delays Delays>
+template <class Contender>
 class churn_work {
 public:
   explicit churn_work(const options& o)
@@ -74,7 +62,7 @@ public:
       warm_{o.n},
       steps_{o.steps},
       random_{o.seed},
-      timers_{with_one_more(o), *this}
+      timers_{o, *this}
   {}
 
   metrics run()
@@ -86,45 +74,24 @@ public:
             {"expired", static_cast<double>(expired_)}};
   }
 
-  void completed(std::size_t i, time_point deadline, bool aborted)
+  void completed(std::size_t i, time_point, bool aborted)
   {
     if (aborted) {
       ++aborted_;
       return;
     }
     ++expired_;
-    if (i < n_)
-      timers_.start_after(i, delay());
-    else
-      start_expiry(deadline + milliseconds{1});
+    timers_.start_after(i, delay());
   }
 
 private:
-  static options with_one_more(options o)
-  {
-    o.n += Delays == churn_delays::far_and_expiry;
-    return o;
-  }
-
-  void start_expiry(time_point deadline) { timers_.start_at(n_, deadline, steady_clock::now()); }
-
-  nanoseconds delay()
-  {
-    if constexpr (Delays == churn_delays::fixed)
-      return seconds{5};
-    else if constexpr (Delays == churn_delays::spread)
-      return random_.between(seconds{1}, seconds{60});
-    else
-      return random_.between(seconds{60}, seconds{120});
-  }
+  nanoseconds delay() { return random_.between(seconds{1}, seconds{60}); }
 
   turn next_turn()
   {
     if (started_ < n_) {
       const auto last = std::min(n_, started_ + per_turn_);
       for (; started_ < last; ++started_) timers_.start_after(started_, delay());
-      if (Delays == churn_delays::far_and_expiry && started_ == n_)
-        start_expiry(steady_clock::now());
       return turn::again;
     }
     if (!measuring_ && aborted_ >= warm_) {
@@ -150,8 +117,6 @@ private:
   typename Contender::template timers<churn_work> timers_;
 };
 
-// Churn by several threads that run one io_context: million steps per second in all.
-//
 // Two threads must not use a steady_timer at once. So there are as many chains of handlers as
 // threads, each chain owns its share of the timers, and any thread may run any chain, for all
 // contenders. Delays are 60..120 s: no wait expires.
