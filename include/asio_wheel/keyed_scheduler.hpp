@@ -161,7 +161,7 @@ public:
   [[nodiscard]] bool contains(const Key& key) const { return bool(tasks_->find(key)); }
 
   /// How many keys are live, counting those that wheel.cancel_all() has ended until the context has
-  /// run.
+  /// run, and those that cancel_all() ends until it returns.
   [[nodiscard]] std::size_t size() const { return tasks_->size(); }
 
 private:
@@ -217,7 +217,7 @@ private:
 
   /// The live tasks, and for a moment some that are over. Tasks are made before the lock is taken,
   /// and destroyed after it is released. The set stores each key's hash and never calls `Hash`. It
-  /// erases a task by its address.
+  /// erases a task by its address. A task is over before its key is free.
   class task_map : public detail::intrusive_ref_counter<task_map> {
   public:
     explicit task_map(const wheel_place<>& place)
@@ -238,10 +238,9 @@ private:
         task_ptr before;
         {
           const std::lock_guard lock(mutex_);
-          const auto found = tasks_.find(sought{t->hash, t->key, equal_});
-          if (found != tasks_.end()) before = found->owner;
+          before = look_up({t->hash, t->key, equal_});
           if (!before || before->is_over()) {
-            if (before) tasks_.erase(found);
+            if (before) tasks_.erase(entry{before->hash, before});
             tasks_.insert(entry{t->hash, t});
             return true;
           }
@@ -255,53 +254,48 @@ private:
     void remove(const task_ptr& t) noexcept
     {
       const std::lock_guard lock(mutex_);
-      const auto found = tasks_.find(entry{t->hash, t});
-      if (found != tasks_.end()) tasks_.erase(found);
+      tasks_.erase(entry{t->hash, t});
     }
 
     /// The task under the key; null if there is none, or the key is not live.
     [[nodiscard]] task_ptr find(const Key& key) const
     {
-      const sought s{hash_(key), key, equal_};
-      task_ptr t;
-      {
-        const std::lock_guard lock(mutex_);
-        const auto found = tasks_.find(s);
-        if (found != tasks_.end()) t = found->owner;
-      }
+      const task_ptr t = owner_of(key);
       return t && t->is_live() ? t : task_ptr();
     }
 
     bool cancel(const Key& key)
     {
-      const sought s{hash_(key), key, equal_};
-      task_ptr removed;
-      {
-        const std::lock_guard lock(mutex_);
-        const auto found = tasks_.find(s);
-        if (found == tasks_.end()) return false;
-        removed = found->owner;
-        tasks_.erase(found);
-      }
-      return removed->cancel();
+      const task_ptr t = owner_of(key);
+      if (!t) return false;
+      const bool was_live = t->cancel();
+      remove(t);
+      return was_live;
     }
 
     std::size_t cancel_all() noexcept
     {
-      task_set all;
+      leaving all;
       {
         const std::lock_guard lock(mutex_);
-        all.swap(tasks_);
+        all.tasks.swap(tasks_);
+        all.earlier = std::exchange(leaving_, &all);
       }
       std::size_t n = 0;
-      for (const entry& e : all) n += e.owner->cancel() ? 1 : 0;
+      for (const entry& e : all.tasks) n += e.owner->cancel() ? 1 : 0;
+      const std::lock_guard lock(mutex_);
+      leaving** link = &leaving_;
+      while (*link != &all) link = &(*link)->earlier;
+      *link = all.earlier;
       return n;
     }
 
     [[nodiscard]] std::size_t size() const
     {
       const std::lock_guard lock(mutex_);
-      return tasks_.size();
+      std::size_t n = tasks_.size();
+      for (const leaving* l = leaving_; l; l = l->earlier) n += l->tasks.size();
+      return n;
     }
 
   private:
@@ -336,10 +330,36 @@ private:
     };
     using task_set = detail::task_set<entry, hash_at_hand, same_task>;
 
+    /// The tasks that a call of cancel_all() is cancelling. The set does not change meanwhile.
+    struct leaving {
+      task_set tasks;
+      leaving* earlier = nullptr;
+    };
+
+    [[nodiscard]] task_ptr owner_of(const Key& key) const
+    {
+      const sought s{hash_(key), key, equal_};
+      const std::lock_guard lock(mutex_);
+      return look_up(s);
+    }
+
+    /// The latest task under a key, or null. Requires the lock.
+    [[nodiscard]] task_ptr look_up(const sought& s) const
+    {
+      const task_set* in = &tasks_;
+      for (const leaving* l = leaving_;; l = l->earlier) {
+        const auto found = in->find(s);
+        if (found != in->end()) return found->owner;
+        if (!l) return nullptr;
+        in = &l->tasks;
+      }
+    }
+
     const detail::intrusive_ptr<detail::wheel_core> core_;
     const detail::timer_executor<executor_type> executor_;
     mutable std::mutex mutex_;
     task_set tasks_;
+    leaving* leaving_ = nullptr;
     [[no_unique_address]] Hash hash_;
     [[no_unique_address]] Equal equal_;
   };

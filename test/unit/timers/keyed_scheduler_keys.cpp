@@ -1,16 +1,22 @@
 // keyed_scheduler: what it does with keys, and when it calls their Hash and Equal.
 #include <asio_wheel.hpp>
+#include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "support/own_executor.hpp"
 #include "support/run.hpp"
+#include "support/threads.hpp"
 #include "support/virtual_wheel.hpp"
+#include "support/wheel.hpp"
 
 using namespace asio_wheel;
 using namespace std::chrono_literals;
@@ -250,6 +256,54 @@ BOOST_AUTO_TEST_CASE(leaves_the_scheduler_fit_for_use)
   BOOST_TEST(tasks.run_after(1, 1s, run));
   c.time.advance(1s);
   BOOST_TEST(runs == 1);
+}
+
+BOOST_AUTO_TEST_CASE(in_another_thread_ends_a_task_before_its_key_is_free)
+{
+  constexpr int n = 20000;
+  support::context_with_wheel real({.tick = 10us});
+  for (int round = 0; round < 5; ++round) {
+    keyed_scheduler<int> many(real.wheel);
+    std::vector<int> is_free(n);
+    int late = 0;
+    for (int i = 0; i < n; ++i) many.run_every(i, 1ms, [&, i] { late += is_free[std::size_t(i)]; });
+    std::atomic<bool> is_over = false;
+    std::thread other([&] {
+      many.cancel_all();
+      is_over = true;
+    });
+    while (!is_over) {
+      real.context.poll_one();
+      for (int i = 0; i < n; i += 100)
+        if (!many.contains(i)) is_free[std::size_t(i)] = 1;
+    }
+    other.join();
+    BOOST_TEST(many.size() == 0U);
+    BOOST_TEST(late == 0);
+    real.context.run_for(2ms);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(in_another_thread_leaves_keys_that_can_be_cancelled_or_taken)
+{
+  constexpr int n = 20000;
+  support::context_with_wheel real;
+  keyed_scheduler<int> many(real.wheel);
+  for (int i = 0; i < n; ++i) many.run_after(i, 1h, run);
+  std::atomic<std::size_t> cancelled = 0;
+  int taken = 0;
+  support::in_threads(3, [&](int t) {
+    if (t < 2) cancelled += many.cancel_all();
+    for (int i = 0; t == 2 && i < n; i += 2) {
+      cancelled += many.cancel(i) ? 1U : 0U;
+      taken += many.run_after(i, 1h, run) ? 1 : 0;
+    }
+  });
+  BOOST_TEST(taken == n / 2);
+  cancelled += many.cancel_all();
+  BOOST_TEST(cancelled == std::size_t(n + taken));
+  BOOST_TEST(many.size() == 0U);
+  BOOST_TEST(real.wheel.pending() == 0U);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
