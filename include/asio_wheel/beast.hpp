@@ -8,6 +8,7 @@
 #include <asio_wheel/timed_stream.hpp>
 
 // clang-format off
+#include ASIO_WHEEL_ASIO(append.hpp)
 #include ASIO_WHEEL_ASIO(basic_stream_socket.hpp)
 #include ASIO_WHEEL_ASIO(buffer.hpp)
 // clang-format on
@@ -42,19 +43,10 @@ void teardown(boost::beast::role_type role,
   boost::beast::websocket::teardown(role, stream.socket(), ec);
 }
 
-/// As teardown(), without blocking. The WebSocket stream's own timeout limits it.
-template <class Protocol, class Executor, class Handler>
-void async_teardown(boost::beast::role_type role,
-                    timed_stream<asio::basic_stream_socket<Protocol, Executor>>& stream,
-                    Handler&& handler)
-{
-  boost::beast::websocket::async_teardown(role, stream.socket(), std::forward<Handler>(handler));
-}
-
 namespace detail {
-/// Does with a simulated stream what Beast does with a socket.
-template <class Executor>
-struct simulated_teardown {
+/// Does with a stream what Beast does with a socket, under the stream's limits.
+template <class Stream>
+struct stream_teardown {
   template <class Self>
   void operator()(Self& self, error_code ec = {}, std::size_t = 0)
   {
@@ -62,37 +54,61 @@ struct simulated_teardown {
     const bool is_server = role == boost::beast::role_type::server;
     if (!bytes) {
       bytes = std::make_unique<std::array<char, 2048>>();
-      if (is_server) stream.shutdown(socket_base::shutdown_send, ec);
+      if (is_server) lowest().shutdown(socket_base::shutdown_send, ec);
+      if (ec) return asio::post(asio::append(std::move(self), ec));
     }
     if (!ec) return stream.async_read_some(asio::buffer(*bytes), std::move(self));
     if (ec == asio::error::eof) {
       ec.clear();
-      if (!is_server) stream.shutdown(socket_base::shutdown_send, ec);
+      if (!is_server) lowest().shutdown(socket_base::shutdown_send, ec);
       stream.close();
     }
     self.complete(ec);
   }
 
+  [[nodiscard]] auto& lowest()
+  {
+    if constexpr (requires { stream.socket(); })
+      return stream.socket();
+    else
+      return stream;
+  }
+
   boost::beast::role_type role;
-  basic_simulated_stream<Executor>& stream;
+  Stream& stream;
   std::unique_ptr<std::array<char, 2048>> bytes;  ///< null at first
 };
+
+template <class Stream, class Handler>
+void async_stream_teardown(boost::beast::role_type role, Stream& stream, Handler& handler)
+{
+  asio::async_compose<Handler, void(error_code)>(stream_teardown<Stream>{role, stream, nullptr},
+                                                 handler, stream);
+}
 }  // namespace detail
 
+/// As teardown(), without blocking. The stream's limits and expiry count, and so does the WebSocket
+/// stream's own timeout.
+template <class Protocol, class Executor, class Handler>
+void async_teardown(boost::beast::role_type role,
+                    timed_stream<asio::basic_stream_socket<Protocol, Executor>>& stream,
+                    Handler&& handler)
+{
+  detail::async_stream_teardown(role, stream, handler);
+}
 /// As above, for simulated streams. They have no blocking form.
 template <class Executor, class Handler>
 void async_teardown(boost::beast::role_type role, basic_simulated_stream<Executor>& stream,
                     Handler&& handler)
 {
-  asio::async_compose<Handler, void(error_code)>(
-    detail::simulated_teardown<Executor>{role, stream, nullptr}, handler, stream);
+  detail::async_stream_teardown(role, stream, handler);
 }
 /// As above, for timed_streams of simulated streams.
 template <class Executor, class Handler>
 void async_teardown(boost::beast::role_type role,
                     timed_stream<basic_simulated_stream<Executor>>& stream, Handler&& handler)
 {
-  async_teardown(role, stream.socket(), std::forward<Handler>(handler));
+  detail::async_stream_teardown(role, stream, handler);
 }
 
 /// For `beast::close_socket`.

@@ -153,4 +153,46 @@ BOOST_AUTO_TEST_CASE(pings_find_a_websocket_peer_that_vanished)
   BOOST_TEST(ended == asio::error::timed_out);
 }
 
+BOOST_AUTO_TEST_CASE(a_limit_of_the_stream_ends_a_close)
+{
+  support::simulated_ends c;
+  websocket::stream<timed_simulated_stream> client(timed_simulated_stream(std::move(c.client)));
+  websocket::stream<timed_simulated_stream> server(timed_simulated_stream(std::move(c.server)));
+  client.next_layer().set_limits({.total = 60s});
+  error_code closed;
+  asio::co_spawn(
+    c.context,
+    [&]() -> asio::awaitable<void> {
+      co_await server.async_accept(use_awaitable);
+      beast::flat_buffer buffer;
+      co_await server.async_read(buffer, use_awaitable);
+    },
+    asio::detached);
+  asio::co_spawn(
+    c.context,
+    [&]() -> asio::awaitable<void> {
+      co_await client.async_handshake("h", "/", use_awaitable);
+      // The peer's close frame comes, and then nothing.
+      server.next_layer().socket().inject_after_bytes(4, simulated_fault::drop);
+      co_await client.async_close(websocket::close_code::normal,
+                                  asio::redirect_error(use_awaitable, closed));
+    },
+    asio::detached);
+  c.time.advance(59s);
+  BOOST_TEST(!closed);
+  c.time.advance(2s);
+  BOOST_TEST(closed == asio::error::timed_out);
+}
+
+BOOST_AUTO_TEST_CASE(a_teardown_without_a_connection_does_not_complete_inline)
+{
+  support::simulated_ends c;
+  c.client.close();
+  error_code ended;
+  async_teardown(beast::role_type::server, c.client, [&](error_code ec) { ended = ec; });
+  BOOST_TEST(!ended);
+  c.time.advance(1s);
+  BOOST_TEST(!!ended);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
