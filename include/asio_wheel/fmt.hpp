@@ -69,7 +69,7 @@ struct labelled_stats {
 /// The figures of policies in Prometheus' text format, each with its name as the label `policy`.
 /// Names of metrics begin with asio_wheel_timeout_. The share used is a histogram from 1/128 to 1.
 ///
-/// @param policies  all of the program, for one text.
+/// @param policies  all of the program, for one text. Their names must differ.
 /// @param labels    what all policies have beside their names; may be empty.
 /// Exceptions: std::bad_alloc.
 [[nodiscard]] ASIO_WHEEL_EXPORT std::string prometheus(
