@@ -124,9 +124,9 @@ check_probes() {
       -ex 'printf "wait %p\n", $_probe_arg0' -ex 'info symbol $_probe_arg1' \
       -ex 'printf "third argument %ld\n", (long)$_probe_arg2' -ex kill "$program" \
       >"$work/gdb.log" 2>&1 </dev/null || true
-    grep -q '^wait 0x' "$work/gdb.log" && grep -q 'do_end' "$work/gdb.log" ||
+    grep -q '^wait 0x' "$work/gdb.log" && grep -q 'do_ask' "$work/gdb.log" ||
       fail "gdb does not stop at $name"
-    say "gdb stopped at $name: $(grep -E '^third|do_end' "$work/gdb.log" | cut -c1-150 | paste -sd ' ')"
+    say "gdb stopped at $name: $(grep -E '^third|do_ask' "$work/gdb.log" | cut -c1-150 | paste -sd ' ')"
   done
 }
 
