@@ -3,6 +3,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -34,6 +35,25 @@ using all = std::tuple<std::chrono::hours, std::chrono::minutes, std::chrono::se
                        duration<double, std::nano>, duration<float, std::ratio<3600>>>;
 
 constexpr auto never = wheel_timer_service::duration::max();
+
+// Handlers of one type each, so that the library is compiled for them once, and not for each type
+// of duration.
+auto as_task(outcome& o)
+{
+  return [recorder = o.recorder()]() mutable { recorder({}); };
+}
+auto as_tick_handler(outcome& o)
+{
+  return [recorder = o.recorder()](error_code ec, auto) mutable { recorder(ec); };
+}
+auto as_event_handler(outcome& o)
+{
+  return [recorder = o.recorder()](error_code ec, heartbeat_event) mutable { recorder(ec); };
+}
+auto as_read_handler(bool& has_ended)
+{
+  return [&has_ended](error_code, std::size_t) { has_ended = true; };
+}
 
 /// A wheel on which `start(wheel, outcome)` starts something, which may keep an object.
 template <class Start>
@@ -87,12 +107,12 @@ void with_each_start(Delay d, Check check)
   });
   check([d](wheel_timer_service& w, outcome& o) {
     auto tasks = std::make_unique<keyed_scheduler<int>>(w);
-    tasks->run_after(1, d, [recorder = o.recorder()]() mutable { recorder({}); });
+    tasks->run_after(1, d, as_task(o));
     return tasks;
   });
   check([d](wheel_timer_service& w, outcome& o) {
     auto tasks = std::make_unique<keyed_scheduler<int>>(w);
-    tasks->run_after(1, 1h, [recorder = o.recorder()]() mutable { recorder({}); });
+    tasks->run_after(1, 1h, as_task(o));
     tasks->reschedule(1, d);
     return tasks;
   });
@@ -168,8 +188,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(the_longest_timeout_of_any_type_expires_never, Del
   });
   check_never([](wheel_timer_service& w, outcome& o) {
     heartbeat beat(w, {.interval = Delay::max()});
-    beat.async_next(
-      [recorder = o.recorder()](error_code ec, heartbeat_event) mutable { recorder(ec); });
+    beat.async_next(as_event_handler(o));
     return beat;
   });
 }
@@ -180,12 +199,12 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(the_longest_period_of_any_type_has_no_second_tick,
     auto ticks = std::make_unique<wheel_interval>(w, Delay::max());
     BOOST_TEST((ticks->period() == never));
     ticks->reset();  // the next tick is a period from now
-    ticks->async_tick([recorder = o.recorder()](error_code ec, auto) mutable { recorder(ec); });
+    ticks->async_tick(as_tick_handler(o));
     return ticks;
   });
   check_never([](wheel_timer_service& w, outcome& o) {
     auto tasks = std::make_unique<keyed_scheduler<int>>(w);
-    tasks->run_every(1, Delay::max(), [recorder = o.recorder()]() mutable { recorder({}); });
+    tasks->run_every(1, Delay::max(), as_task(o));
     return tasks;
   });
 }
@@ -204,8 +223,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(the_longest_limit_of_a_stream_is_none, Delay, all)
   c.local.expires_after(Delay::max());
   char byte = 0;
   bool has_ended = false;
-  c.local.async_read_some(asio::buffer(&byte, 1),
-                          [&](error_code, std::size_t) { has_ended = true; });
+  c.local.async_read_some(asio::buffer(&byte, 1), as_read_handler(has_ended));
   c.time.advance(24h * 365);
   BOOST_TEST(!has_ended);
   c.local.cancel();
