@@ -4,6 +4,8 @@
 #include "detail/engine/core.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 #include <utility>
 
 namespace asio_wheel {
@@ -18,6 +20,24 @@ timeout_policy_stats timeout_policy::stats() const noexcept
   s.share_used.sum = static_cast<double>(met_millionths_.load()) / 1e6;
   s.met = s.share_used.count();
   return s;
+}
+
+// Of wheel_stats.hpp, but only policies fill such a histogram, and few programs have any.
+
+std::uint64_t share_histogram::count() const noexcept
+{
+  return std::accumulate(buckets.begin(), buckets.end(), std::uint64_t{0});
+}
+
+double share_histogram::percentile(double p) const noexcept
+{
+  const double wanted = std::ceil(static_cast<double>(count()) * std::clamp(p, 0.0, 100.0) / 100);
+  double seen = 0;
+  for (std::size_t i = 0; i < size; ++i) {
+    seen += static_cast<double>(buckets[i]);
+    if (seen >= wanted && seen > 0) return bounds[i];
+  }
+  return 0;
 }
 
 }  // namespace asio_wheel

@@ -1,4 +1,4 @@
-// L2 engine: the histograms' arithmetic.
+// L2 engine: the arithmetic of the histogram of durations.
 #include <asio_wheel/wheel_stats.hpp>
 
 #include <algorithm>
@@ -54,22 +54,6 @@ std::chrono::nanoseconds log2_histogram::percentile(double p) const noexcept
     }
   }
   return max_;
-}
-
-std::uint64_t share_histogram::count() const noexcept
-{
-  return std::accumulate(buckets.begin(), buckets.end(), std::uint64_t{0});
-}
-
-double share_histogram::percentile(double p) const noexcept
-{
-  const double wanted = std::ceil(static_cast<double>(count()) * std::clamp(p, 0.0, 100.0) / 100);
-  double seen = 0;
-  for (std::size_t i = 0; i < size; ++i) {
-    seen += static_cast<double>(buckets[i]);
-    if (seen >= wanted && seen > 0) return bounds[i];
-  }
-  return 0;
 }
 
 }  // namespace asio_wheel
