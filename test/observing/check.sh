@@ -43,7 +43,9 @@ serve_under_load() {
   start http_server "$build/examples/http_server" --root "$work/site" --port 0 \
     --header-timeout 2000 --idle-timeout 3000
   port=$(port_of http_server "$started")
-  start wrk wrk -t 1 -c 40 -d "$1" --timeout 5s "http://127.0.0.1:$port/"
+  # As many requests as leave the machine time for those who look.
+  echo 'function delay() return math.random(10, 30) end' >"$work/pauses.lua"
+  start wrk wrk -t 1 -c 40 -d "$1" --timeout 5s -s "$work/pauses.lua" "http://127.0.0.1:$port/"
   start hostile "$build/examples/hostile_client" --port "$port" --method header --connections 100 \
     --within 60000 --again "$1"
   start idle "$build/examples/hostile_client" --port "$port" --method idle --connections 200 \
@@ -147,7 +149,7 @@ while True:
   wait_for_port "$slow"
   cat >"$work/site/page.html" <<END
 <!doctype html><meta name="color-scheme" content="light dark"><style>* { margin: 0; border: 0 }</style>
-<iframe src="/stats.html" width="1100" height="1020"></iframe>
+<iframe src="/stats.html" width="1100" height="1170"></iframe>
 <img src="http://127.0.0.1:$slow/" width="0" height="0">
 END
   # Both at the same time, so that they show the same run.
@@ -157,8 +159,8 @@ END
       options=(--blink-settings=preferredColorScheme=0 --enable-features=WebContentsForceDark:none
         --force-dark-mode)
     fi
-    start chromium nice chromium --headless=new --no-sandbox --disable-gpu --hide-scrollbars \
-      --user-data-dir="$work/browser_$scheme" --window-size=1100,1020 --timeout=40000 \
+    start chromium nice -n 19 chromium --headless=new --no-sandbox --disable-gpu --hide-scrollbars \
+      --user-data-dir="$work/browser_$scheme" --window-size=1100,1170 --timeout=40000 \
       "${options[@]}" --screenshot="$work/$scheme.png" "http://127.0.0.1:$port/page.html"
     declare "$scheme=$started"
   done
