@@ -291,7 +291,7 @@ BOOST_AUTO_TEST_CASE(a_wheel_without_room_fails_the_connection)
   c.client.async_write_some(asio::buffer("x", 1), c.written.recorder());
   c.time.advance(1ms);
   BOOST_TEST(c.read.calls == 1);
-  BOOST_TEST(c.read.error.failed());
+  BOOST_TEST(!!c.read.error);
   BOOST_TEST(c.written.calls == 1);
 }
 

@@ -14,7 +14,7 @@
 #include "support/run.hpp"
 #include "support/wheel.hpp"
 
-#if __has_include(<boost/asio/config.hpp>)
+#if !defined(ASIO_WHEEL_STANDALONE) && __has_include(<boost/asio/config.hpp>)
 #include <boost/asio/config.hpp>
 #endif
 
@@ -48,7 +48,7 @@ BOOST_AUTO_TEST_CASE(what_converts_to_a_context_stands_for_it)
   BOOST_TEST((&use_wheel(o) == &use_wheel(o.context)));
 }
 
-#if __has_include(<boost/asio/config.hpp>)
+#if !defined(ASIO_WHEEL_STANDALONE) && __has_include(<boost/asio/config.hpp>)
 BOOST_AUTO_TEST_CASE(the_configuration_of_a_context_has_the_default_options_of_its_wheel)
 {
   const asio::config_from_string given(
