@@ -87,26 +87,18 @@ void async_stream_teardown(boost::beast::role_type role, Stream& stream, Handler
 }
 }  // namespace detail
 
-/// As teardown(), without blocking. The stream's limits and expiry count, and so does the WebSocket
-/// stream's own timeout.
-template <class Protocol, class Executor, class Handler>
-void async_teardown(boost::beast::role_type role,
-                    timed_stream<asio::basic_stream_socket<Protocol, Executor>>& stream,
+/// As teardown(), without blocking, and also for simulated streams, which have no blocking form.
+/// The stream's limits and expiry count, and so does the WebSocket stream's own timeout.
+template <class NextLayer, class Handler>
+void async_teardown(boost::beast::role_type role, timed_stream<NextLayer>& stream,
                     Handler&& handler)
 {
   detail::async_stream_teardown(role, stream, handler);
 }
-/// As above, for simulated streams. They have no blocking form.
+/// As above, for a simulated stream by itself.
 template <class Executor, class Handler>
 void async_teardown(boost::beast::role_type role, basic_simulated_stream<Executor>& stream,
                     Handler&& handler)
-{
-  detail::async_stream_teardown(role, stream, handler);
-}
-/// As above, for timed_streams of simulated streams.
-template <class Executor, class Handler>
-void async_teardown(boost::beast::role_type role,
-                    timed_stream<basic_simulated_stream<Executor>>& stream, Handler&& handler)
 {
   detail::async_stream_teardown(role, stream, handler);
 }
