@@ -67,7 +67,7 @@ void wheel_core::file_overdue(wait_op& op, shard& sh)
   static_cast<void>(sh.file(op, std::max(present, passed)));
 }
 
-void wheel_core::wake_at(tick when) noexcept
+void wheel_core::wake_at(maybe_tick when) noexcept
 {
   driver_.wake_at(when);
 }
@@ -93,9 +93,9 @@ void wheel_core::tell_driver(shard& sh) noexcept
 {
   if (!sh.has_unneeded()) return;
   sh.lock();
-  const tick unneeded = sh.take_unneeded();
+  const maybe_tick unneeded = sh.take_unneeded();
   sh.unlock();
-  if (unneeded != no_tick) sh.core.cancel_wake_up(sh, unneeded);
+  if (unneeded) sh.core.cancel_wake_up(sh, *unneeded);
 }
 
 void wheel_core::cancel_wake_up(shard& sh, tick unneeded) noexcept

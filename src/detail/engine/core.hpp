@@ -88,7 +88,7 @@ public:
   [[nodiscard]] bool file(shard_lock& lock, wait_op& op, tick& when, bool announced = false);
 
   /// Call this after filing: makes sure of a wake-up.
-  void wake_at(tick when) noexcept;
+  void wake_at(maybe_tick when) noexcept;
 
   /// Decides how a sent wait ends, on the handler's executor. Returns none if it was filed again.
   [[nodiscard]] wait_outcome begin(wait_op& op, shard& sh, time_point taken_up) noexcept;
@@ -177,17 +177,17 @@ private:
     wait_op* op = nullptr;  ///< null: nothing
     shard* at = nullptr;
     wait_request request = wait_request::send();
-    bool post = false;       ///< first, post another delivery
-    bool fire = false;       ///< first, call post_firing()
-    bool more = false;       ///< afterwards, there may be more waits
-    tick refiled = no_tick;  ///< the earliest tick filed again
-    shard* idle = nullptr;   ///< afterwards, tell the driver of it
+    bool post = false;      ///< first, post another delivery
+    bool fire = false;      ///< first, call post_firing()
+    bool more = false;      ///< afterwards, there may be more waits
+    maybe_tick refiled;     ///< the earliest tick filed again
+    shard* idle = nullptr;  ///< afterwards, tell the driver of it
     time_point taken_up{};
   };
 
   [[gnu::noinline]] void file_overdue(wait_op& op, shard& sh) ASIO_WHEEL_REQUIRES(sh);
 
-  [[nodiscard]] tick next_tick() noexcept override;
+  [[nodiscard]] maybe_tick next_tick() noexcept override;
   void pass() override;
   void follow_pass() override;
   void turn_was_refused() noexcept override { driver_.retry_turn(); }
@@ -227,7 +227,7 @@ private:
   std::atomic<std::size_t> pending_{0};  ///< kept only if there is a limit
   std::atomic<tick> passed_{};           ///< the latest tick of a pass
   std::atomic<std::uint64_t> cancel_alls_{0};
-  std::atomic<tick> retry_at_{no_tick};  ///< when to try again what executors have refused
+  std::atomic<maybe_tick> retry_at_{};  ///< when to try again what executors have refused
   std::atomic<bool> is_retry_due_{false};
   std::atomic<bool> is_pressure_set_{false};  ///< if not, passes need not sweep
 

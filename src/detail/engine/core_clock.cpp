@@ -43,13 +43,14 @@ bool wheel_core::step_clock(time_point limit) noexcept
     due = catch_up();
     // Repeats while slots only cascade.
     while (due == 0 && !retry) {
-      const tick next = next_tick();
+      const maybe_tick next = next_tick();
+      if (!next) return false;
       if (next == at_once) return true;
-      const time_point t = clock.time_of(next);
+      const time_point t = clock.time_of(*next);
       if (t > limit || t == time_point::max()) return false;
       clock.stop_at(std::max(clock.now(), t));
-      retry = is_retry_due(next);
-      due = advance_shards(next);
+      retry = is_retry_due(*next);
+      due = advance_shards(*next);
     }
   }
   if (retry) retry_refused();
@@ -63,7 +64,10 @@ bool wheel_core::is_at_rest() noexcept
   {
     const locked lock(advance_mutex_);
     due = catch_up();
-    if (due == 0) return clock.time_of(next_tick()) == time_point::max();
+    if (due == 0) {
+      const maybe_tick next = next_tick();
+      return !next || clock.time_of(*next) == time_point::max();
+    }
   }
   request_due(due);
   return false;
@@ -92,7 +96,7 @@ void wheel_core::start_clock() noexcept
     clock.run();
   }
   if (due != 0) request_due(due);
-  if (retry_at_ != no_tick) retry_later();  // by the clock that runs
+  if (retry_at_.load()) retry_later();  // by the clock that runs
   rest_clock();
 }
 

@@ -27,20 +27,21 @@ std::uint64_t wheel_core::advance_shards(tick now) noexcept
   return due;
 }
 
-/// The first tick at which advance_shards() has anything to do; no_tick if no wait is filed.
-tick wheel_core::next_tick() noexcept
+/// The first tick at which advance_shards() has anything to do; none if no wait is filed.
+maybe_tick wheel_core::next_tick() noexcept
 {
-  tick next = no_tick;
+  maybe_tick next;
   for (shard* sh = shards.latest(); sh; sh = sh->older) next = std::min(next, sh->next_tick());
-  if (next != no_tick && is_pressure_set_) {
+  if (next && is_pressure_set_) {
     const time_point sweep = pressure_.next_sweep();
-    next = sweep <= clock.now() ? at_once : std::min(next, clock.tick_ceil(sweep));
+    next = sweep <= clock.now() ? at_once : std::min(*next, clock.tick_ceil(sweep));
   }
   next = std::min(next, retry_at_.load());
-  if (next != no_tick) return next;
+  if (next) return next;
   // No wait is filed. But a thread outside the context may have cancelled a wait, and not yet
   // posted its delivery. Until then, passes keep the context from running out of work.
-  return firing_.is_requested() || is_ended_requested() ? at_once : no_tick;
+  if (firing_.is_requested() || is_ended_requested()) return at_once;
+  return {};
 }
 
 /// Moves all wheels to the present. Waits that are due are delivered after the pass.
@@ -105,7 +106,7 @@ void wheel_core::deliver_due(time_point now, bool behind_pass)
        --left) {
     take_due(next, now);
     if (next.post) post_due();
-    if (next.refiled != no_tick) wake_at(std::exchange(next.refiled, no_tick));
+    if (next.refiled) wake_at(*std::exchange(next.refiled, maybe_tick()));
     if (next.op)
       next.op->ask(*next.at, next.request, now);
     else if (next.fire)
@@ -183,7 +184,7 @@ void wheel_core::note_found() noexcept
 
 wait_outcome wheel_core::begin(wait_op& op, shard& sh, time_point taken_up) noexcept
 {
-  tick refiled = no_tick;
+  maybe_tick refiled;
   wait_outcome outcome{};
   {
     const locked lock(sh);
@@ -191,7 +192,7 @@ wait_outcome wheel_core::begin(wait_op& op, shard& sh, time_point taken_up) noex
     outcome = sh.begin(op, taken_up, refiled);
   }
   if (was_pending(outcome)) count_ended(1);
-  if (refiled != no_tick) wake_at(refiled);
+  if (refiled) wake_at(*refiled);
   return outcome;
 }
 
@@ -241,14 +242,14 @@ void wheel_core::call_ended(shard& sh)
 /// deliveries, or if something is due.
 int wheel_core::begin_ended(shard& sh) noexcept
 {
-  tick unneeded = no_tick;
+  maybe_tick unneeded;
   {
     const locked lock(sh);
     sh.ended_delivery.set_arrived();
     sh.apply_deferred_cancels();
     unneeded = sh.take_unneeded();
   }
-  if (unneeded != no_tick) cancel_wake_up(sh, unneeded);
+  if (unneeded) cancel_wake_up(sh, *unneeded);
   int sharing = 1;
   for (shard* other = shards.latest(); other; other = other->older)
     sharing += other != &sh && other->ended_delivery.is_requested();

@@ -120,7 +120,7 @@ bool wheel_core::keep_refused(wait_op& op, shard& sh) noexcept
 void wheel_core::retry_later() noexcept
 {
   const tick next = clock.tick_floor(clock.now()) + 1;
-  tick expected = retry_at_;
+  maybe_tick expected = retry_at_;
   while (next < expected && !retry_at_.compare_exchange_weak(expected, next)) continue;
   wake_at(next);
 }
@@ -128,7 +128,7 @@ void wheel_core::retry_later() noexcept
 bool wheel_core::is_retry_due(tick now) noexcept
 {
   if (retry_at_.load(std::memory_order_relaxed) > now) return false;
-  retry_at_ = no_tick;
+  retry_at_ = maybe_tick();
   return true;
 }
 

@@ -25,12 +25,12 @@ void shard_lock::finish(shard& sh, wait_op* destroyed) noexcept
   wheel_core& c = sh.core;
   const bool post = sh.has_ended() && sh.ended_delivery.request();
   const bool fire = sh.has_deadlines() && c.firing_.request();
-  const tick unneeded = sh.take_unneeded();
+  const maybe_tick unneeded = sh.take_unneeded();
   sh.unlock();
 
   if (fire) c.post_firing();
   if (post) c.post_ended(sh);
-  if (unneeded != no_tick) c.cancel_wake_up(sh, unneeded);
+  if (unneeded) c.cancel_wake_up(sh, *unneeded);
   // The core may go with the wait.
   if (destroyed) destroyed->ask(sh, wait_request::destroy());
 }

@@ -76,7 +76,7 @@ bool deadline_wait::end_guarded() noexcept
 /// start_guarded() where filing may be needed. Takes over the lock.
 bool deadline_wait::start_first(shard& sh) noexcept
 {
-  tick filed = no_tick;
+  maybe_tick filed;
   intrusive_ptr<wheel_core> to_wake;
   {
     shard_lock lock(sh, std::adopt_lock);
@@ -85,9 +85,9 @@ bool deadline_wait::start_first(shard& sh) noexcept
     if (until_ == guarded_by::no_deadline) return true;
     guard_->at().assert_held();  // `sh`
     filed = guard_->add(lock, *this);
-    if (filed != no_tick) to_wake = &core();
+    if (filed) to_wake = &core();
   }
-  if (to_wake) to_wake->wake_at(filed);
+  if (to_wake) to_wake->wake_at(*filed);
   return true;
 }
 
@@ -199,7 +199,7 @@ deadline_wait::firing deadline_wait::check() noexcept
 
 deadline_wait::firing deadline_wait::begin(time_point taken_up) noexcept
 {
-  tick refiled = no_tick;
+  maybe_tick refiled;
   intrusive_ptr<wheel_core> to_wake;
   {
     const locked lock(*shard_);
@@ -209,7 +209,7 @@ deadline_wait::firing deadline_wait::begin(time_point taken_up) noexcept
       return firing::later;
     }
     if (guard_ && guard_->guard_again(*this, refiled)) {
-      if (refiled != no_tick) to_wake = &core();
+      if (refiled) to_wake = &core();
     } else {
       const wait_outcome outcome = shard_->begin(*this, taken_up, refiled);
       if (outcome == wait_outcome::expired) core().count_ended(1);
@@ -220,7 +220,7 @@ deadline_wait::firing deadline_wait::begin(time_point taken_up) noexcept
       return firing::now;
     }
   }
-  if (to_wake) to_wake->wake_at(refiled);
+  if (to_wake) to_wake->wake_at(*refiled);
   return firing::off;
 }
 

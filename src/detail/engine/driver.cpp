@@ -31,9 +31,9 @@ void driver::close() noexcept
   retry_work_ = {};
 }
 
-void driver::wake_at(tick when) noexcept
+void driver::wake_at(maybe_tick when) noexcept
 {
-  if (when < wake_.load(std::memory_order_seq_cst)) wake_earlier(when);
+  if (when < wake_.load(std::memory_order_seq_cst)) wake_earlier(*when);
 }
 
 void driver::rearm() noexcept
@@ -71,13 +71,13 @@ void driver::wake_earlier(tick when) noexcept
 
 /// Makes sure that the strand sets the timer after this call, and makes a pass first if requested.
 /// Requires that the gate is open.
-void driver::request(bool pass, tick rung) noexcept
+void driver::request(bool pass, maybe_tick rung) noexcept
 {
   bool again = false;
   {
     const locked lock(timer_mutex_);
     pass_requested_ |= pass;
-    if (rung != disarmed && armed_ == rung) armed_ = disarmed;
+    if (rung && armed_ == rung) armed_ = disarmed;
     if (requested_.exchange(true)) return;
     if (turn_refused_) [[unlikely]] {
       turn_refused_ = false;
@@ -85,7 +85,7 @@ void driver::request(bool pass, tick rung) noexcept
     }
     wake_ = at_once;  // the turn will see what is there by then: nobody else need request one
     // A pass mostly keeps what the timer is set for.
-    if (!pass && armed_ != disarmed && inner_.native.counts_timers) {
+    if (!pass && armed_ && inner_.native.counts_timers) {
       // The timer's function becomes the turn. It is work of the context, and needs no memory.
       armed_ = disarmed;
       timer_->cancel();
@@ -140,11 +140,11 @@ void driver::ring(const error_code& ec, tick when) noexcept
 }
 
 /// On the strand: serves a request, or the end of the timer's wait for tick `when`.
-void driver::on_turn(const error_code& ec, tick when)
+void driver::on_turn(const error_code& ec, maybe_tick when)
 {
   // Cancelled without a request, the wait was replaced.
   if (ec && !requested_) return;
-  const bool fired = !ec && when != disarmed;
+  const bool fired = !ec && when;
   bool pass = false;
   {
     const locked lock(timer_mutex_);
@@ -175,18 +175,18 @@ bool driver::set_timer()
   const locked lock(timer_mutex_);
   if (requested_) return true;
   wake_ = disarmed;
-  const tick next = client_.next_tick();
+  const maybe_tick next = client_.next_tick();
   if (next == at_once) return false;
-  if (next == no_tick) {
-    if (armed_ == disarmed) return true;
+  if (!next) {
+    if (!armed_) return true;
     armed_ = disarmed;
     timer_->cancel();
   } else if (!clock_.is_stopped()) {
-    arm(next);
+    arm(*next);
     wake_ = next;
   } else {
     const tick present = clock_.tick_floor(clock_.now());
-    arm(next <= present ? tick{} : never);
+    arm(*next <= present ? tick{} : never);
     wake_ = present + 1;
   }
   return true;
@@ -196,7 +196,7 @@ bool driver::set_timer()
 bool driver::is_awaited() noexcept
 {
   const locked lock(timer_mutex_);
-  return armed_ != disarmed || requested_;
+  return armed_ || requested_;
 }
 
 /// Keeps the context running while the timer waits. Such a context cannot say which threads it

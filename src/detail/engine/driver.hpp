@@ -39,8 +39,8 @@ public:
   driver(const native_executor& native, asio::execution_context& context, const wheel_clock& clock,
          driver_client& client);
 
-  /// Makes sure of a pass at or before `when`, for a filed wait.
-  void wake_at(tick when) noexcept;
+  /// Makes sure of a pass at or before `when`, if that is a tick, for a filed wait.
+  void wake_at(maybe_tick when) noexcept;
 
   /// Makes sure that the strand sets the timer anew after this call.
   void rearm() noexcept;
@@ -68,11 +68,11 @@ private:
   using strand = asio::strand<inner_executor<>>;
   using timer = asio::basic_waitable_timer<clock_type, asio::wait_traits<clock_type>, strand>;
 
-  static constexpr tick disarmed = no_tick;
+  static constexpr maybe_tick disarmed{};
 
   [[gnu::noinline]] void wake_earlier(tick when) noexcept;
-  [[gnu::noinline]] void request(bool pass = false, tick rung = disarmed) noexcept;
-  void on_turn(const error_code& ec, tick when);
+  [[gnu::noinline]] void request(bool pass = false, maybe_tick rung = disarmed) noexcept;
+  void on_turn(const error_code& ec, maybe_tick when);
   void ring(const error_code& ec, tick when) noexcept;
   [[nodiscard]] bool set_timer() ASIO_WHEEL_EXCLUDES(timer_mutex_);
   [[nodiscard]] bool is_awaited() noexcept;
@@ -92,7 +92,7 @@ private:
 
   spin_lock timer_mutex_;
   std::unique_ptr<timer> timer_ ASIO_WHEEL_GUARDED_BY(timer_mutex_);
-  tick armed_ ASIO_WHEEL_GUARDED_BY(timer_mutex_) = disarmed;  ///< what the timer waits for
+  maybe_tick armed_ ASIO_WHEEL_GUARDED_BY(timer_mutex_) = disarmed;  ///< what the timer waits for
   bool pass_requested_ ASIO_WHEEL_GUARDED_BY(timer_mutex_) =
     false;  ///< also a pass, not only the timer
   bool turn_refused_ ASIO_WHEEL_GUARDED_BY(timer_mutex_) = false;
@@ -103,7 +103,7 @@ private:
   /// driver reads the shards: a wait that the driver misses requests a wake-up itself. It is
   /// `at_once` from a request until then: nobody need request again. Written under the timer's
   /// lock.
-  std::atomic<tick> wake_{disarmed};
+  std::atomic<maybe_tick> wake_{disarmed};
 
   /// True while a request is not served. Written under the timer's lock. The timer's cancelled wait
   /// reads it without the lock.

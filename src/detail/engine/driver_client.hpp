@@ -8,8 +8,8 @@ namespace asio_wheel::detail {
 /// Something with work to do from time to time, as its driver sees it.
 class driver_client {
 public:
-  /// The tick of the next pass, or `at_once`; no_tick if no pass is needed. Called from any thread.
-  [[nodiscard]] virtual tick next_tick() noexcept = 0;
+  /// The tick of the next pass, or `at_once`; none if no pass is needed. Called from any thread.
+  [[nodiscard]] virtual maybe_tick next_tick() noexcept = 0;
 
   /// Does the work that is due by now. Called on the driver's strand.
   virtual void pass() = 0;

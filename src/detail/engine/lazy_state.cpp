@@ -40,17 +40,17 @@ void lazy_state::refile_and_wake() noexcept
   c.wake_at(refile_earlier());
 }
 
-tick lazy_state::refile_earlier() noexcept
+maybe_tick lazy_state::refile_earlier() noexcept
 {
   return refile_earlier(enter());
 }
 
-tick lazy_state::refile_earlier(const shard_lock& lock) noexcept
+maybe_tick lazy_state::refile_earlier(const shard_lock& lock) noexcept
 {
   lock.at().apply_deferred_cancels();
-  if (waits_.empty()) return no_tick;
+  if (waits_.empty()) return {};
   const tick when = present_tick();
-  tick wake = no_tick;
+  maybe_tick wake;
   waits_.for_each(
     [&](timer_wait_op& op) { wake = std::min(wake, lock.at().refile_earlier(op, when)); });
   return wake;
@@ -68,11 +68,11 @@ void guarding_state::refile_and_wake() noexcept
   c.wake_at(refile_earlier());
 }
 
-tick guarding_state::refile_earlier() noexcept
+maybe_tick guarding_state::refile_earlier() noexcept
 {
   // This object may be gone after the waits were filed earlier, and so may the waits.
   const intrusive_ptr<operation_guard> g(guard_.load(std::memory_order_acquire));
-  const tick when = lazy_state::refile_earlier();
+  const maybe_tick when = lazy_state::refile_earlier();
   return g ? std::min(when, g->refile_earlier()) : when;
 }
 

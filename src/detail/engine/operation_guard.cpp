@@ -52,20 +52,20 @@ wait_outcome operation_guard::expire(time_point) noexcept
   return wait_outcome::expired;
 }
 
-/// Files its wait. Returns a tick to wake up at, or no_tick.
-tick operation_guard::file(shard_lock& lock) noexcept
+/// Files its wait. Returns a tick to wake up at, if any.
+maybe_tick operation_guard::file(shard_lock& lock) noexcept
 {
   tick when = note_filing();
   core_->shards.note_start(shard_);
   try {
     const bool filed = core_->file(lock, *this, when);
     intrusive_ptr_add_ref(this);  // a refused wait ends as refused, and the operations with it
-    return filed ? when : no_tick;
+    return filed ? maybe_tick(when) : maybe_tick();
   } catch (...) {
     set_unfiled();
     // The operations are under way, and might never end without a deadline.
     while (wait_op* const op = guarded_.pop_front()) lock.unfinished().reject(*op);
-    return no_tick;
+    return {};
   }
 }
 
@@ -83,17 +83,17 @@ void operation_guard::erase(guarded_wait& deadline) noexcept
   set_ended();
 }
 
-tick operation_guard::add(shard_lock& lock, guarded_wait& deadline) noexcept
+maybe_tick operation_guard::add(shard_lock& lock, guarded_wait& deadline) noexcept
 {
   // Without a context or an owner, the operation goes on unguarded.
-  if (shard_.is_closed() || closed_) return no_tick;
+  if (shard_.is_closed() || closed_) return {};
   const bool in_time = is_filed_by(deadline.until_);
   insert(deadline);
-  if (in_time) return no_tick;
+  if (in_time) return {};
   return is_filed() ? refile() : file(lock);
 }
 
-bool operation_guard::guard_again(guarded_wait& deadline, tick& refiled) noexcept
+bool operation_guard::guard_again(guarded_wait& deadline, maybe_tick& refiled) noexcept
 {
   shard_.assert_held();  // the deadline has this shard, too
   if (closed_) {
@@ -124,14 +124,14 @@ bool operation_guard::guard_again(guarded_wait& deadline, tick& refiled) noexcep
   return true;
 }
 
-tick operation_guard::refile_earlier() noexcept
+maybe_tick operation_guard::refile_earlier() noexcept
 {
   const shard_lock lock(shard_);
-  return is_filed() ? refile() : no_tick;
+  return is_filed() ? refile() : maybe_tick();
 }
 
 /// Files the wait anew if the deadline is earlier now. Returns a tick to wake up at.
-tick operation_guard::refile() noexcept
+maybe_tick operation_guard::refile() noexcept
 {
   const tick when = note_filing();
   shard_.apply_deferred_cancels();
@@ -259,12 +259,12 @@ void operation_guard::end_guarded(wait_outcome outcome) noexcept
   }
   while (end_some(outcome, last)) continue;
   // After cancel_all(), operations that were guarded later go on.
-  tick when = no_tick;
+  maybe_tick when;
   {
     shard_lock lock(shard_);
     if (!guarded_.empty() && !is_filed() && !closed_ && !shard_.is_closed()) when = file(lock);
   }
-  if (when != no_tick) core_->wake_at(when);
+  core_->wake_at(when);
 }
 
 /// Ends some of the operations guarded up to sequence `last`. Returns true if there may be more.

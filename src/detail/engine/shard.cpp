@@ -75,11 +75,11 @@ void shard::put_ended(wait_op& op) noexcept
 tick shard::insert(wait_op& op, tick when)
 {
   const tick wake = wheel_.insert(op, when);
-  const tick unneeded = unneeded_.load(std::memory_order_relaxed);
+  const maybe_tick unneeded = unneeded_.load(std::memory_order_relaxed);
   if (wake < later_) [[unlikely]] {
-    const tick next = next_.load(std::memory_order_relaxed);
+    const maybe_tick next = next_.load(std::memory_order_relaxed);
     if (wake < next) {
-      later_ = unneeded == no_tick ? next : wake;
+      later_ = unneeded ? wake : next;
       // Before this thread reads when the driver wakes up: if the driver misses this wait, the
       // thread requests a wake-up.
       next_.store(wake, std::memory_order_seq_cst);
@@ -88,8 +88,7 @@ tick shard::insert(wait_op& op, tick when)
     }
   }
   // The driver wakes up in time for this wait, so its wake-up is needed again.
-  if (unneeded != no_tick && wheel_.wake_of(op) <= unneeded)
-    unneeded_.store(no_tick, std::memory_order_relaxed);
+  if (unneeded && wheel_.wake_of(op) <= *unneeded) unneeded_.store({}, std::memory_order_relaxed);
   return wake;
 }
 
@@ -106,11 +105,12 @@ void shard::refuse(wait_op& op) noexcept
   put_ended(op);
 }
 
-tick shard::refile_earlier(timer_wait_op& op, tick when) noexcept
+maybe_tick shard::refile_earlier(timer_wait_op& op, tick when) noexcept
 {
-  if (op.state_ != wait_state::filed || is_all_cancelled(op)) return no_tick;
   const tick due = when != at_once ? when : clock_.tick_floor(clock_.now());
-  if (wheel_.is_due(op) || op.due() <= due) return no_tick;
+  if (op.state_ != wait_state::filed || is_all_cancelled(op) || wheel_.is_due(op) ||
+      op.due() <= due)
+    return {};
   erase(op);
   const tick wake = insert(op, due);  // has memory: an entry was just erased
   return when != at_once ? wake : at_once;
@@ -173,9 +173,9 @@ bool shard::advance(tick now) noexcept
 }
 
 /// Notes when the wheel has something to do next, for a driver that is about to ask.
-void shard::set_next(tick next) noexcept
+void shard::set_next(maybe_tick next) noexcept
 {
-  unneeded_.store(no_tick, std::memory_order_relaxed);
+  unneeded_.store({}, std::memory_order_relaxed);
   note_if_idle();
   later_ = next;
   next_.store(next, std::memory_order_seq_cst);
@@ -205,13 +205,13 @@ bool shard::is_deadline_due(cancels_applied) const noexcept
 }
 
 /// Files a lazy wait again if its deadline has moved to later.
-bool shard::refile_later(lazy_wait_op& op, time_point now, tick& refiled) noexcept
+bool shard::refile_later(lazy_wait_op& op, time_point now, maybe_tick& refiled) noexcept
 {
   const time_point deadline = op.deadline_->deadline();
   if (deadline <= now) return false;
   const tick when = clock_.tick_ceil(deadline);
   try {
-    refiled = std::min(refiled, insert(op, when));
+    refiled = std::min(refiled, maybe_tick(insert(op, when)));
   } catch (...) {
     return false;  // another wait has taken its memory: it expires after all
   }
@@ -223,7 +223,7 @@ bool shard::refile_later(lazy_wait_op& op, time_point now, tick& refiled) noexce
 // begin
 
 wait_op* shard::pop_due(cancels_applied applied, time_point now, wait_request& request,
-                        tick& refiled) noexcept
+                        maybe_tick& refiled) noexcept
 {
   for (const wheel_entry* e : wheel_.fresh_due()) {
     if (!e) continue;
@@ -264,13 +264,13 @@ wait_request shard::send(wait_op& op) noexcept
   return wait_request::send();
 }
 
-wait_outcome shard::begin(wait_op& op, time_point taken_up, tick& refiled) noexcept
+wait_outcome shard::begin(wait_op& op, time_point taken_up, maybe_tick& refiled) noexcept
 {
   return decide(apply_deferred_cancels(), op, taken_up, refiled);
 }
 
 wait_outcome shard::decide(cancels_applied, wait_op& op, time_point taken_up,
-                           tick& refiled) noexcept
+                           maybe_tick& refiled) noexcept
 {
   auto outcome = wait_outcome::expired;
   if (op.state_ == wait_state::rejected) {
@@ -306,9 +306,9 @@ wait_outcome shard::decide(cancels_applied, wait_op& op, time_point taken_up,
 
 // wake up
 
-tick shard::next_tick() noexcept
+maybe_tick shard::next_tick() noexcept
 {
-  const tick next = next_.load(std::memory_order_seq_cst);
+  const maybe_tick next = next_.load(std::memory_order_seq_cst);
   if (next != unknown && !has_unneeded()) return next;
   const locked lock(*this);
   drop_unneeded();
@@ -319,32 +319,32 @@ tick shard::next_tick() noexcept
 /// The wait behind next_ is gone, if its tick is unneeded.
 void shard::drop_unneeded() noexcept
 {
-  const tick next = next_.load(std::memory_order_relaxed);
+  const maybe_tick next = next_.load(std::memory_order_relaxed);
   if (next == unknown || next < unneeded_.load(std::memory_order_relaxed)) return;
   // Before the driver is told: a thread that sets the timer meanwhile must not set it for the old
   // tick.
   const bool is_known = later_ != next;
-  next_.store(is_known ? later_ : unknown, std::memory_order_seq_cst);
-  if (!is_known) later_ = no_tick;
+  next_.store(is_known ? later_ : maybe_tick(unknown), std::memory_order_seq_cst);
+  if (!is_known) later_ = {};
 }
 
-tick shard::take_unneeded() noexcept
+maybe_tick shard::take_unneeded() noexcept
 {
-  const tick unneeded = unneeded_.load(std::memory_order_relaxed);
-  if (unneeded == no_tick) return no_tick;
+  const maybe_tick unneeded = unneeded_.load(std::memory_order_relaxed);
+  if (!unneeded) return {};
   drop_unneeded();
-  unneeded_.store(no_tick, std::memory_order_relaxed);
-  return is_idle() || !wheel_.has_undue() ? tick{} : unneeded;
+  unneeded_.store({}, std::memory_order_relaxed);
+  return is_idle() || !wheel_.has_undue() ? maybe_tick(tick{}) : unneeded;
 }
 
 bool shard::has_unneeded() const noexcept
 {
-  return unneeded_.load(std::memory_order_relaxed) != no_tick;
+  return bool(unneeded_.load(std::memory_order_relaxed));
 }
 
 time_point shard::expiry_of(const wait_op& op) const noexcept
 {
-  const tick due = op.due() == no_tick ? wheel_.now() : op.due();  // no_tick: overdue
+  const tick due = op.due() == overdue ? wheel_.now() : op.due();
   const time_point filed = clock_.time_of(due);
   if (!op.lazy_) return filed;
   return std::max(filed, static_cast<const lazy_wait_op&>(op).deadline_->deadline());

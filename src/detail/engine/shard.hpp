@@ -203,9 +203,9 @@ public:
            !is_all_cancelled(op);
   }
 
-  /// Files a lazy wait anew if it is filed for later than `when`. Returns a tick to wake up at;
-  /// no_tick if nothing was filed.
-  tick refile_earlier(timer_wait_op& op, tick when) noexcept ASIO_WHEEL_REQUIRES(this);
+  /// Files a lazy wait anew if it is filed for later than `when`. Returns a tick to wake up at if
+  /// so.
+  maybe_tick refile_earlier(timer_wait_op& op, tick when) noexcept ASIO_WHEEL_REQUIRES(this);
 
   // rest
 
@@ -267,11 +267,11 @@ public:
   /// `foreign`. Null if nothing is due, or if the deadline of a lazy wait has moved: files this
   /// wait again, and moves `refiled` to its tick if the tick is earlier.
   [[nodiscard]] wait_op* pop_due(cancels_applied applied, time_point now, wait_request& request,
-                                 tick& refiled) noexcept ASIO_WHEEL_REQUIRES(this);
+                                 maybe_tick& refiled) noexcept ASIO_WHEEL_REQUIRES(this);
 
   /// Decides how a wait ends, and makes it unreachable. The wait left the wheel at `taken_up`.
   /// Returns none if it is a lazy wait that was filed again after all.
-  [[nodiscard]] wait_outcome begin(wait_op& op, time_point taken_up, tick& refiled) noexcept
+  [[nodiscard]] wait_outcome begin(wait_op& op, time_point taken_up, maybe_tick& refiled) noexcept
     ASIO_WHEEL_REQUIRES(this);
 
   /// A wait, except an operation's deadline, has arrived at its handler's executor, or was refused
@@ -354,14 +354,14 @@ public:
 
   // When to wake up.
 
-  /// The first tick at which advance() has anything to do; no_tick if nothing is filed except due
+  /// The first tick at which advance() has anything to do; none if nothing is filed except due
   /// waits. Takes the lock if the tick is unknown. A thread that makes the tick earlier requests a
   /// wake-up afterwards.
-  [[nodiscard]] tick next_tick() noexcept ASIO_WHEEL_EXCLUDES(this);
+  [[nodiscard]] maybe_tick next_tick() noexcept ASIO_WHEEL_EXCLUDES(this);
 
   /// Returns, once, the wake-up that is not needed any more: a tick; tick 0 if only resting waits
-  /// are left; no_tick if there is none, or if set_next() was called since.
-  [[nodiscard, gnu::noinline]] tick take_unneeded() noexcept ASIO_WHEEL_REQUIRES(this);
+  /// are left; none if there is none, or if set_next() was called since.
+  [[nodiscard, gnu::noinline]] maybe_tick take_unneeded() noexcept ASIO_WHEEL_REQUIRES(this);
 
   /// Returns true if take_unneeded() has a tick to return.
   [[nodiscard]] bool has_unneeded() const noexcept;
@@ -421,10 +421,10 @@ private:
 
   [[nodiscard]] wait_request send(wait_op& op) noexcept ASIO_WHEEL_REQUIRES(this);
   [[nodiscard]] wait_outcome decide(cancels_applied, wait_op& op, time_point taken_up,
-                                    tick& refiled) noexcept ASIO_WHEEL_REQUIRES(this);
-  void set_next(tick next) noexcept ASIO_WHEEL_REQUIRES(this);
+                                    maybe_tick& refiled) noexcept ASIO_WHEEL_REQUIRES(this);
+  void set_next(maybe_tick next) noexcept ASIO_WHEEL_REQUIRES(this);
   void drop_unneeded() noexcept ASIO_WHEEL_REQUIRES(this);
-  [[nodiscard, gnu::noinline]] bool is_first(tick unneeded, tick next) noexcept
+  [[nodiscard, gnu::noinline]] bool is_first(tick unneeded, maybe_tick next) noexcept
     ASIO_WHEEL_REQUIRES(this);
   void unlist_resting(timer_wait_op& op) noexcept ASIO_WHEEL_REQUIRES(this);
   [[nodiscard]] bool is_idle() const noexcept ASIO_WHEEL_REQUIRES(this)
@@ -439,7 +439,7 @@ private:
   [[gnu::noinline]] std::size_t cancel_some(timer_wait_list& waits) noexcept
     ASIO_WHEEL_REQUIRES(this);
   void put_ended(wait_op& op) noexcept ASIO_WHEEL_REQUIRES(this);
-  [[nodiscard]] bool refile_later(lazy_wait_op& op, time_point now, tick& refiled) noexcept
+  [[nodiscard]] bool refile_later(lazy_wait_op& op, time_point now, maybe_tick& refiled) noexcept
     ASIO_WHEEL_REQUIRES(this);
   [[nodiscard]] bool end_uncalled(wait_op& op, std::uint64_t& ended) noexcept
     ASIO_WHEEL_REQUIRES(this);
@@ -457,18 +457,18 @@ private:
 
   /// The earliest wake-up of an erased wait, until the driver is told. has_unneeded() reads it
   /// without the lock.
-  std::atomic<tick> unneeded_{no_tick};
+  std::atomic<maybe_tick> unneeded_{};
 
   /// What next_tick() returns; `unknown` from when the tick is unneeded until set_next(). While the
   /// driver is not told of unneeded_, next_ may be too early.
-  std::atomic<tick> next_{no_tick};
+  std::atomic<maybe_tick> next_{};
   static constexpr tick unknown{};
 
   /// What next_ becomes when the wait behind it is erased: the value of next_ before this wait was
   /// filed. A server files its requests' deadlines one after the other, and erases each before the
   /// next. Finding the next tick for each would be a walk through the wheel. Equal to next_ if the
-  /// earlier value is not known; no_tick if next_ is `unknown`.
-  tick later_ ASIO_WHEEL_GUARDED_BY(this) = no_tick;
+  /// earlier value is not known; none if next_ is `unknown`.
+  maybe_tick later_ ASIO_WHEEL_GUARDED_BY(this);
 
   std::size_t number_resting_ ASIO_WHEEL_GUARDED_BY(this) = 0;
   wait_list ended_ ASIO_WHEEL_GUARDED_BY(this);  ///< out of the wheel, for pop_ended()

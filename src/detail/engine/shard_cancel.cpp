@@ -133,11 +133,11 @@ bool shard::erase(wait_op& op) noexcept
     wheel_.erase_drained(op);
     return false;
   }
-  const tick unneeded = wheel_.erase(op);
+  const maybe_tick unneeded = wheel_.erase(op);
   if (number_resting_ != 0) note_if_idle();
-  if (unneeded == no_tick || unneeded > later_) return true;
-  const tick next = next_.load(std::memory_order_relaxed);
-  if (later_ != next && !is_first(unneeded, next)) return true;
+  if (!unneeded || unneeded > later_) return true;
+  const maybe_tick next = next_.load(std::memory_order_relaxed);
+  if (later_ != next && !is_first(*unneeded, next)) return true;
   if (unneeded < unneeded_.load(std::memory_order_relaxed))
     unneeded_.store(unneeded, std::memory_order_relaxed);
   return true;
@@ -145,10 +145,10 @@ bool shard::erase(wait_op& op) noexcept
 
 /// Returns true if the driver may wait for `unneeded`, and for nothing earlier. Drops later_ if it
 /// may be unneeded, too.
-bool shard::is_first(tick unneeded, tick next) noexcept
+bool shard::is_first(tick unneeded, maybe_tick next) noexcept
 {
   if (next == unknown) return true;
-  if (unneeded > next || wheel_.is_of_vacant(later_)) later_ = next;
+  if (unneeded > next || (later_ && wheel_.is_of_vacant(*later_))) later_ = next;
   return unneeded <= next;
 }
 

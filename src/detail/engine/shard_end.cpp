@@ -33,7 +33,7 @@ wait_op* shard::pop_ended(wait_request& request) noexcept
     ++begun_;
     request = wait_outcome::cancelled;  // nothing else is left to do
   } else {
-    tick none = no_tick;
+    maybe_tick none;
     request = decide(applied, *op, {}, none);
   }
   return op;

@@ -102,7 +102,7 @@ timer_state& timer_state::operator=(timer_state&& other) noexcept
     latest_ = other.latest_.load(std::memory_order_relaxed);
     cell_ = other.cell_.load(std::memory_order_relaxed);
     expiry_ = std::exchange(other.expiry_, {});
-    when_ = other.when_.exchange(no_tick);
+    when_ = other.when_.exchange({});
   });
   return *this;
 }
@@ -118,7 +118,7 @@ std::size_t timer_state::expires_at(time_point deadline) noexcept
   shard& local = here();
   prefetch_latest(local);
   const wheel_clock& clock = core().clock;
-  return set_expiry(deadline, clock.has_passed(deadline) ? no_tick : clock.tick_ceil(deadline),
+  return set_expiry(deadline, clock.has_passed(deadline) ? maybe_tick() : clock.tick_ceil(deadline),
                     local);
 }
 
@@ -131,11 +131,11 @@ std::size_t timer_state::expires_after(duration delay) noexcept
   prefetch_latest(local);
   const wheel_clock& clock = c.clock;
   const time_point deadline = clock.deadline_after(delay, early);
-  return set_expiry(deadline, delay > duration::zero() ? clock.tick_ceil(deadline) : no_tick,
+  return set_expiry(deadline, delay > duration::zero() ? clock.tick_ceil(deadline) : maybe_tick(),
                     local);
 }
 
-std::size_t timer_state::set_expiry(time_point deadline, tick when, shard& local) noexcept
+std::size_t timer_state::set_expiry(time_point deadline, maybe_tick when, shard& local) noexcept
 {
   return timer_waits::cancel(local, [&](shard_lock&) {
     expiry_ = deadline;
@@ -186,9 +186,9 @@ void timer_state::block() const
 /// The tick to file a wait under now.
 tick timer_state::tick_of_expiry() const noexcept
 {
-  const tick when = when_.load(std::memory_order_relaxed);
+  const maybe_tick when = when_.load(std::memory_order_relaxed);
   // Computes a past expiry's tick anew: virtual_time may have set the clock back.
-  return when != no_tick ? when : core().clock.tick_for(expiry_);
+  return when ? *when : core().clock.tick_for(expiry_);
 }
 
 void timer_state::prefetch_self() const noexcept

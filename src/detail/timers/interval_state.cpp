@@ -35,7 +35,7 @@ void interval_state::reset() noexcept
 {
   wheel_core& c = core();
   const time_point first = c.clock.deadline_after(period_);
-  tick wake = no_tick;
+  maybe_tick wake;
   {
     const shard_lock lock = enter();
     shared_until_ = 0;

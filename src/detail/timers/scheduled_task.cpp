@@ -94,7 +94,7 @@ bool scheduled_task::move(duration delay) noexcept
 {
   wheel_core& c = core();
   const time_point to = c.clock.deadline_after(delay);
-  tick wake = no_tick;
+  maybe_tick wake;
   {
     const shard_lock lock = enter();
     if (!is_live(lock)) return false;

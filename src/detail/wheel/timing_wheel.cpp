@@ -15,9 +15,6 @@ namespace {
 constexpr unsigned word_bits = 64;
 constexpr unsigned tick_bits = 64;
 
-/// The tick of entries in the overdue slot: later than any now, so the next advance() finds them.
-constexpr tick overdue = no_tick;
-
 /// Ticks that the cascade of a slot may take, if the level below has room for so many.
 constexpr std::uint64_t longest_lead = 256;
 
@@ -69,7 +66,7 @@ timing_wheel::timing_wheel(wheel_geometry g)
     lead_(slot_bits_ > fan_bits_ ? std::min(longest_lead, std::uint64_t{1} << fan_bits_) : 0)
 {
   occupied_.resize(std::size_t{levels_} * words_per_level_);
-  horizon_[levels_ + 1] = no_tick;
+  horizon_[levels_ + 1] = overdue;
   raise_horizons();
 }
 
@@ -100,7 +97,7 @@ tick timing_wheel::insert(wheel_entry& e, tick when)
   pool_.reserve(size_ + 1 + spare_chunks);
   ++size_;
   if (when <= now_) {
-    e.at_.due = overdue;
+    e.at_.due = overdue;  // later than any now, so the next advance() finds it
     static_cast<void>(file(e, overdue_slot_));
   } else {
     e.at_.due = when;
@@ -135,26 +132,26 @@ chunk& timing_wheel::open_chunk(std::uint32_t slot) noexcept
   return c;
 }
 
-tick timing_wheel::erase(wheel_entry& e) noexcept
+maybe_tick timing_wheel::erase(wheel_entry& e) noexcept
 {
   chunk& c = *chunk::of(e.at_.cell);
   *e.at_.cell = nullptr;
   --size_;
-  if (--c.live != 0) return no_tick;
+  if (--c.live != 0) return {};
   if (e.at_.due > now_) return close_chunk(c, e);
   leave(due_, c);
-  return no_tick;
+  return {};
 }
 
 /// Removes a chunk whose last live entry was erased, or leaves it to a vacant slot. Returns what
 /// erase() does.
-tick timing_wheel::close_chunk(chunk& c, const wheel_entry& last) noexcept
+maybe_tick timing_wheel::close_chunk(chunk& c, const wheel_entry& last) noexcept
 {
   chunk_queue& slot = slots_[c.slot];
   if (slot.length != 1) {
     slot.unlink(c);
     pool_.give_back(c);
-    return no_tick;
+    return {};
   }
   if (c.slot != vacant_) {
     close_vacant();
@@ -250,20 +247,21 @@ tick timing_wheel::turn_of(unsigned level, tick first) const noexcept
   return count(first) - count(now_) > lead ? tick{count(first) - lead} : now_ + 1;
 }
 
-tick timing_wheel::next_tick() noexcept
+maybe_tick timing_wheel::next_tick() noexcept
 {
   close_vacant();
   if (slots_[overdue_slot_].head) return now_;
-  return next_need((occupied_levels_ & 1) != 0 ? first_span(0, now_) : no_tick);
+  return next_need((occupied_levels_ & 1) != 0 ? first_span(0, now_) : maybe_tick());
 }
 
 /// What next_tick() returns if nothing is overdue, or in level 0 before `first`.
 ///
 /// Any advance hands down a small slot at once. So a small slot needs no advance before its first
 /// entry is due.
-tick timing_wheel::next_need(tick first) const noexcept
+maybe_tick timing_wheel::next_need(maybe_tick first) const noexcept
 {
-  tick next = slots_[overflow_slot_].head ? std::min(first, horizon_[levels_]) : first;
+  maybe_tick next = first;
+  if (slots_[overflow_slot_].head) next = std::min(next, maybe_tick(horizon_[levels_]));
   for (std::uint64_t left = occupied_levels_ & ~std::uint64_t{1}; left != 0; left &= left - 1) {
     const auto level = static_cast<unsigned>(std::countr_zero(left));
     const tick begin = first_span(level, now_);
@@ -276,7 +274,7 @@ tick timing_wheel::next_need(tick first) const noexcept
     }
     for (const chunk* c = slot.head; c; c = c->next) {
       for (unsigned i = 0; i < c->used; ++i) {
-        if (c->cells[i]) next = std::min(next, c->cells[i]->at_.due);
+        if (c->cells[i]) next = std::min(next, maybe_tick(c->cells[i]->at_.due));
       }
     }
     if (occupied_slots_[level] == 1) continue;
@@ -284,28 +282,29 @@ tick timing_wheel::next_need(tick first) const noexcept
     // takes longer than a slot of its level spans.
     const tick second = first_span(level, add_span(begin, level * fan_bits_));
     if (slots_[slot_of(level, second)].peak > least_piece_)
-      next = std::min(next, turn_of(level, second));
+      next = std::min(next, maybe_tick(turn_of(level, second)));
   }
-  return next == no_tick && slots_[never_slot_].head ? never : next;
+  return !next && slots_[never_slot_].head ? never : next;
 }
 
-/// The first tick at which a slot may cascade; no_tick if none may.
-tick timing_wheel::next_cascade() const noexcept
+/// The first tick at which a slot may cascade, if any.
+maybe_tick timing_wheel::next_cascade() const noexcept
 {
-  tick next = slots_[overflow_slot_].head ? horizon_[levels_] : no_tick;
+  maybe_tick next;
+  if (slots_[overflow_slot_].head) next = horizon_[levels_];
   for (std::uint64_t left = occupied_levels_ & ~std::uint64_t{1}; left != 0; left &= left - 1) {
     const auto level = static_cast<unsigned>(std::countr_zero(left));
-    next = std::min(next, turn_of(level, first_span(level, now_)));
+    next = std::min(next, maybe_tick(turn_of(level, first_span(level, now_))));
   }
   return next;
 }
 
-tick timing_wheel::advance(tick to) noexcept
+maybe_tick timing_wheel::advance(tick to) noexcept
 {
   assert(to >= now_ && to < never);
   if (vacant_ != no_slot) close_vacant();
   const tick before = now_;
-  const tick next = size_ != 0 ? collect(to) : no_tick;
+  const maybe_tick next = size_ != 0 ? collect(to) : maybe_tick();
   now_ = to;
   // Every horizon is a multiple of a level-1 span, so horizons move only when now leaves such a
   // span.
@@ -314,21 +313,22 @@ tick timing_wheel::advance(tick to) noexcept
 }
 
 /// Moves what is due by `to` to the due queue. Returns when there is more to do.
-tick timing_wheel::collect(tick to) noexcept
+maybe_tick timing_wheel::collect(tick to) noexcept
 {
   if (slots_[overdue_slot_].head) take_overdue();
   for (;;) {
-    const tick cascade = next_cascade();
-    const tick first = expire(std::min(to, tick{count(cascade) - 1}));
-    if (cascade > to) return first < cascade ? first : next_need(first);
-    now_ = cascade;
+    const maybe_tick cascade = next_cascade();
+    const bool is_last = cascade > to;
+    const maybe_tick first = expire(is_last ? to : tick{count(*cascade) - 1});
+    if (is_last) return first < cascade ? first : next_need(first);
+    now_ = *cascade;
     cascade_levels();
   }
 }
 
 /// Moves the slots of level 0 up to `last` to the due queue. Returns the first tick left in level
-/// 0, or no_tick.
-tick timing_wheel::expire(tick last) noexcept
+/// 0, if any.
+maybe_tick timing_wheel::expire(tick last) noexcept
 {
   while ((occupied_levels_ & 1) != 0) {
     const tick first = first_span(0, now_);
@@ -338,7 +338,7 @@ tick timing_wheel::expire(tick last) noexcept
     if (!due_.chunks.head) prefetch_entries(*found.head);  // no chunk before it prefetched them
     due_.chunks.splice_back(found);
   }
-  return no_tick;
+  return {};
 }
 
 chunk_queue timing_wheel::detach(std::uint32_t slot) noexcept

@@ -120,8 +120,8 @@ public:
 
   /// Removes a filed entry that is not drained. If the entry was the last in its slot, and not due
   /// (see is_due), returns the earliest tick that next_tick() may have returned because of the
-  /// slot; else no_tick.
-  tick erase(wheel_entry& e) noexcept;
+  /// slot; else none.
+  maybe_tick erase(wheel_entry& e) noexcept;
 
   /// Removes a drained entry.
   void erase_drained(wheel_entry& e) noexcept;
@@ -133,7 +133,7 @@ public:
   /// Returns true if there is a vacant slot, and an entry of tick `when` belongs there.
   [[nodiscard]] bool is_of_vacant(tick when) const noexcept
   {
-    return vacant_ != no_slot && when > now_ && when != no_tick && slot_for(when) == vacant_;
+    return vacant_ != no_slot && when > now_ && slot_for(when) == vacant_;
   }
 
   /// Returns true if there is an entry that is neither due nor drained.
@@ -142,7 +142,7 @@ public:
   /// Moves now to `to`, and what is due by then to the due queue: overdue entries first, then
   /// in the order of their ticks, then of their insertion. Returns next_tick(). Requires
   /// to >= now().
-  tick advance(tick to) noexcept;
+  maybe_tick advance(tick to) noexcept;
 
   /// Moves now back to `to`. Due entries stay due, with a tick of `to` at the latest; all others
   /// keep their ticks and their order. Never allocates. O(slots + entries). Requires to <= now().
@@ -196,9 +196,9 @@ public:
   [[nodiscard]] tick now() const noexcept { return now_; }
 
   /// The tick of the next advance() that is needed: an entry is due, or the cascade of a large slot
-  /// begins or goes on. `never` if only entries of that tick are filed, no_tick if no entry is;
-  /// both leave out due and drained entries.
-  [[nodiscard]] tick next_tick() noexcept;
+  /// begins or goes on. `never` if only entries of that tick are filed, none if no entry is; both
+  /// leave out due and drained entries.
+  [[nodiscard]] maybe_tick next_tick() noexcept;
   [[nodiscard]] bool has_due() const noexcept;
   [[nodiscard]] bool has_drained() const noexcept;
 
@@ -242,7 +242,7 @@ private:
 
   [[nodiscard]] bool file(wheel_entry& e, std::uint32_t slot) noexcept;
   [[nodiscard, gnu::noinline]] chunk& open_chunk(std::uint32_t slot) noexcept;
-  [[nodiscard, gnu::noinline]] tick close_chunk(chunk& c, const wheel_entry& last) noexcept;
+  [[nodiscard, gnu::noinline]] maybe_tick close_chunk(chunk& c, const wheel_entry& last) noexcept;
   void close_vacant() noexcept;
   void mark_occupied(std::uint32_t slot) noexcept;
   void mark_empty(std::uint32_t slot) noexcept;
@@ -251,11 +251,11 @@ private:
   [[nodiscard]] wheel_entry* pop(outlet& from) noexcept;
   void leave(outlet& from, chunk& c) noexcept;
   [[nodiscard]] chunk_queue detach_levels() noexcept;
-  [[nodiscard]] tick collect(tick to) noexcept;
+  [[nodiscard]] maybe_tick collect(tick to) noexcept;
   [[gnu::noinline]] void take_overdue() noexcept;
-  [[nodiscard]] tick expire(tick last) noexcept;
-  [[nodiscard]] tick next_need(tick first) const noexcept;
-  [[nodiscard]] tick next_cascade() const noexcept;
+  [[nodiscard]] maybe_tick expire(tick last) noexcept;
+  [[nodiscard]] maybe_tick next_need(maybe_tick first) const noexcept;
+  [[nodiscard]] maybe_tick next_cascade() const noexcept;
   [[gnu::noinline]] void cascade_levels() noexcept;
   void cascade(unsigned level, tick first) noexcept;
   void cascade_overflow() noexcept;

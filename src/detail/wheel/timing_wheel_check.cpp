@@ -102,7 +102,7 @@ std::string timing_wheel::check(bool (*inserted_before)(const wheel_entry&,
   for (std::uint32_t slot = 0; slot <= never_slot_; ++slot) {
     const auto wrong = [&](const wheel_entry& e, const chunk& c) -> std::string {
       if (c.slot != slot) return say("chunks: one of slot ", c.slot);
-      const std::uint32_t named = e.due() > never    ? overdue_slot_
+      const std::uint32_t named = e.due() == overdue ? overdue_slot_
                                   : e.due() == never ? never_slot_
                                                      : slot_for(e.due());
       if (named != slot && !is_ahead(e.due(), slot, named))

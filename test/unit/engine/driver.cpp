@@ -34,11 +34,11 @@ struct driver_alone : driver_client {
       native(native_to(support::own_executor(context.get_executor(), has_memory)))
   {}
 
-  [[nodiscard]] tick next_tick() noexcept override { return next; }
+  [[nodiscard]] maybe_tick next_tick() noexcept override { return next; }
   void pass() override
   {
     ++passes;
-    next = no_tick;
+    next = {};
   }
   void follow_pass() override {}
   void turn_was_refused() noexcept override { subject.retry_turn(); }
@@ -62,7 +62,7 @@ struct driver_alone : driver_client {
   };
   wheel_clock clock{asio_wheel::clock_source::precise, 1ms};
   int passes = 0;
-  tick next = no_tick;
+  maybe_tick next;
   native_executor native;
   driver subject{native, context, clock, *this};
 };
@@ -122,7 +122,7 @@ BOOST_AUTO_TEST_CASE(does_not_sleep_for_what_is_not_needed_any_more)
   driver_alone d;
   asio::post(d.context, [&] { d.need_pass_in(1h); });
   d.context.poll();
-  d.subject.cancel_wake_up(std::exchange(d.next, no_tick));
+  d.subject.cancel_wake_up(*std::exchange(d.next, maybe_tick()));
   d.context.run_for(20s);
   BOOST_TEST(d.context.stopped());
   BOOST_TEST(d.passes == 0);
@@ -138,7 +138,7 @@ BOOST_AUTO_TEST_CASE(sets_the_timer_once_for_all_that_ask_while_it_waits)
   BOOST_TEST(!d.context.stopped());
   d.need_pass_in(1min);
   d.subject.rearm();
-  d.next = no_tick;
+  d.next = {};
   d.subject.cancel_wake_up(d.in(1min));
   d.context.run_for(20s);
   BOOST_TEST(d.context.stopped());

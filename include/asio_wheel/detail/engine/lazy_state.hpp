@@ -49,7 +49,8 @@ protected:
   [[nodiscard]] tick present_tick() const noexcept ASIO_WHEEL_REQUIRES(this);
 
   /// As refile_earlier() below.
-  [[nodiscard]] tick refile_earlier(const shard_lock& lock) noexcept ASIO_WHEEL_REQUIRES(this);
+  [[nodiscard]] maybe_tick refile_earlier(const shard_lock& lock) noexcept
+    ASIO_WHEEL_REQUIRES(this);
 
   /// Cancels what is pending and takes over the waits of `other`; `take()` takes over the parts of
   /// their deadline.
@@ -62,8 +63,8 @@ protected:
   /// Call this after the deadline has moved to earlier.
   void refile_and_wake() noexcept;
 
-  /// As refile_and_wake(), but returns a tick for the caller to wake up at, or no_tick.
-  [[nodiscard]] tick refile_earlier() noexcept;
+  /// As refile_and_wake(), but returns a tick for the caller to wake up at, if any.
+  [[nodiscard]] maybe_tick refile_earlier() noexcept;
 
 private:
   void adopt_waits() noexcept;
@@ -94,7 +95,7 @@ protected:
   template <class Take>
   void assign(guarding_state& other, Take take) noexcept;
   void refile_and_wake() noexcept;
-  [[nodiscard]] tick refile_earlier() noexcept;
+  [[nodiscard]] maybe_tick refile_earlier() noexcept;
 
 private:
   [[nodiscard]] intrusive_ptr<operation_guard> make_guard();

@@ -106,8 +106,8 @@ public:
   /// Guards the deadline. Requires is_filed_by() its time.
   void insert(guarded_wait& deadline) noexcept ASIO_WHEEL_REQUIRES(shard_);
 
-  /// Guards the deadline, and files the wait by its time. Returns a tick to wake up at, or no_tick.
-  [[nodiscard]] tick add(shard_lock& lock, guarded_wait& deadline) noexcept
+  /// Guards the deadline, and files the wait by its time. Returns a tick to wake up at, if any.
+  [[nodiscard]] maybe_tick add(shard_lock& lock, guarded_wait& deadline) noexcept
     ASIO_WHEEL_REQUIRES(shard_);
 
   /// Stops guarding a deadline whose operation has ended. Call rest() afterwards.
@@ -118,10 +118,10 @@ public:
 
   /// Takes back a due deadline that is about to begin, unless it has passed. If the guard is
   /// closed, drops the deadline. Returns false if the deadline begins.
-  [[nodiscard]] bool guard_again(guarded_wait& deadline, tick& refiled) noexcept;
+  [[nodiscard]] bool guard_again(guarded_wait& deadline, maybe_tick& refiled) noexcept;
 
-  /// The source's deadline has moved to earlier. Returns a tick to wake up at, or no_tick.
-  [[nodiscard]] tick refile_earlier() noexcept;
+  /// The source's deadline has moved to earlier. Returns a tick to wake up at, if any.
+  [[nodiscard]] maybe_tick refile_earlier() noexcept;
 
   /// Lets the wait rest if there is nothing to guard, and gives up a count. Call this behind the
   /// handler of an ended operation. Most often the handler has started the next operation, and its
@@ -167,8 +167,8 @@ private:
   void note_own_activity(peer_activity what, time_point now) noexcept;
   [[nodiscard]] bool is_closed() noexcept;
   [[nodiscard]] tick note_filing() noexcept ASIO_WHEEL_REQUIRES(shard_);
-  [[nodiscard]] tick file(shard_lock& lock) noexcept ASIO_WHEEL_REQUIRES(shard_);
-  [[nodiscard]] tick refile() noexcept ASIO_WHEEL_REQUIRES(shard_);
+  [[nodiscard]] maybe_tick file(shard_lock& lock) noexcept ASIO_WHEEL_REQUIRES(shard_);
+  [[nodiscard]] maybe_tick refile() noexcept ASIO_WHEEL_REQUIRES(shard_);
   void end_guarded(wait_outcome outcome) noexcept;
   [[nodiscard]] bool end_some(wait_outcome outcome, std::uint64_t last) noexcept;
   [[nodiscard]] bool release_some() noexcept;

@@ -113,7 +113,7 @@ public:
   void block() const;
 
 private:
-  std::size_t set_expiry(time_point deadline, tick when, shard& local) noexcept;
+  std::size_t set_expiry(time_point deadline, maybe_tick when, shard& local) noexcept;
   [[nodiscard]] tick tick_of_expiry() const noexcept ASIO_WHEEL_REQUIRES(this);
 
   void prefetch_self() const noexcept;
@@ -121,7 +121,7 @@ private:
 
   std::atomic<const timer_wait_op*> latest_{nullptr};  ///< of the waits; may be gone
   std::atomic<const void*> cell_{nullptr};             ///< its cell, unless it has cascaded since
-  std::atomic<tick> when_{no_tick};  ///< the expiry's tick; no_tick if it had passed
+  std::atomic<maybe_tick> when_{};                     ///< the expiry's tick; none if it had passed
   time_point expiry_{};
 };
 

@@ -25,14 +25,32 @@ inline constexpr tick at_once{};
 /// The tick of a wait that never expires.
 inline constexpr tick never{std::numeric_limits<std::uint64_t>::max() - 1};
 
-/// No tick; compares greater than all ticks. An empty std::optional that fits in a register.
-inline constexpr tick no_tick{count(never) + 1};
+/// After all ticks: in place of the tick of an entry that was overdue when it was filed.
+inline constexpr tick overdue{count(never) + 1};
 
 /// Adds without wrapping: a sum beyond the last tick is `never`.
 [[nodiscard]] constexpr tick operator+(tick t, std::uint64_t n) noexcept
 {
   return n < count(never) - count(t) ? tick{count(t) + n} : never;
 }
+
+/// A tick or none, as std::optional<tick>, but in one register. None is later than any tick.
+class maybe_tick {
+public:
+  constexpr maybe_tick() noexcept = default;
+  constexpr maybe_tick(tick t) noexcept : tick_(t) {}
+
+  [[nodiscard]] explicit constexpr operator bool() const noexcept { return tick_ != none; }
+  [[nodiscard]] constexpr tick operator*() const noexcept { return tick_; }
+
+  friend constexpr bool operator==(maybe_tick, maybe_tick) noexcept = default;
+  friend constexpr auto operator<=>(maybe_tick, maybe_tick) noexcept = default;
+
+private:
+  static constexpr tick none{count(never) + 1};
+
+  tick tick_ = none;
+};
 
 /// The two links that an object in an `intrusive_list` carries.
 struct list_link {
