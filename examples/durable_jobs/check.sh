@@ -60,7 +60,7 @@ grep -q 'job unwanted .* is lost' "$work/worker.log" || fail "the worker did not
 say "a command waits for a server that comes up in time"
 kill -KILL "$redis"
 wait "$redis" 2>/dev/null || true
-jobs add --key patient --timeout 20s >"$work/patient" &
+jobs add --key patient --timeout 20s x >"$work/patient" &
 patient=$!
 sleep 0.3
 start_redis --appendonly yes
@@ -68,6 +68,7 @@ wait "$patient" || fail "it ended with status $?"
 says 0 '^1 due|^2 due' jobs list
 
 say "bad input is refused"
+says 2 'PAYLOAD is missing' jobs add --in 5s
 says 2 'in must be a duration like' jobs add --in soon x
 says 2 "in must be within 0s and 10000d, not '36500d'" jobs add --in 36500d x
 says 2 "every must be within 0s and 10000d, not '-5s'" jobs add --every=-5s x

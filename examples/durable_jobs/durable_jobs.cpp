@@ -205,14 +205,17 @@ int add(int argc, char** argv)
        "leaves alone what has the same key, else it is replaced");
   bool lines = false;
   more("lines", po::bool_switch(&lines), "adds what is on the standard input");
-  more("payload", po::value(&j.payload)->value_name("text"), "or the first argument");
+  bool has_payload = false;
+  more("payload",
+       po::value(&j.payload)->value_name("text")->notifier([&](auto&) { has_payload = true; }),
+       "or the first argument");
   if (!parse(argc, argv, intro, target, options, "payload")) return EXIT_SUCCESS;
   j.delay = duration_option("in", delay);
   j.period = duration_option("every", every);
   if (!at.empty() && delay != "0s") throw po::error("either --in or --at");
-  if (lines &&
-      (delay != "0s" || !at.empty() || every != "0s" || !j.key.empty() || !j.payload.empty()))
+  if (lines && (delay != "0s" || !at.empty() || every != "0s" || !j.key.empty() || has_payload))
     throw po::error("--lines takes delay, key and payload from the input, and repeats nothing");
+  if (!lines && !has_payload) throw po::error("PAYLOAD is missing, what the job is to do");
   if (!at.empty()) j.at = durable_jobs::date_option("at", at);
   session s(target);
   if (lines) return add_lines(s, j.is_unique);

@@ -96,7 +96,7 @@ outlives() {
   done | client add --lines >/dev/null
   "$begin"
   says 1 "^durable_jobs: $server: $text" client list --timeout 400ms
-  client add --key "${begin}21" --timeout 60s >"$work/patient" 2>&1 &
+  client add --key "${begin}21" --timeout 60s x >"$work/patient" 2>&1 &
   local patient=$!
   sleep 1
   "$end"
@@ -120,7 +120,7 @@ says 1 "^durable_jobs: $server: the reply is an integer, not an array" timeout 2
 end_redis
 serve
 says 0 '^0 due' client list
-client add --in 1h --key strange >/dev/null
+client add --in 1h --key strange x >/dev/null
 ask hset 'jobs:{default}:fences' strange none >/dev/null
 says 1 "^durable_jobs: $server: the reply 'none' is no integer" client list
 says 0 'strange is cancelled' client cancel strange
