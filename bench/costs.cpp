@@ -4,6 +4,7 @@
 //   churn     1,000 waits are pending; one is cancelled and started again, 64 times a turn
 //   deferred  the same where coroutines wait, by asio::deferred
 //   awaiter   the same where coroutines wait that are not Asio's, by an awaiter of a few lines
+//   start     a wait begins, on the wheel itself; on a steady_timer of its own
 //   burst     6,400 waits are due when the loop next looks: their expiry, without their start
 //   deadline  an operation completes by one post, under a deadline that never comes
 //   cancel_one  --timers waits are on one timer; the oldest is cancelled and another started
@@ -32,6 +33,7 @@
 #include <string>
 #include <thread>
 
+#include "costs/start.hpp"
 #include "measure.hpp"
 
 namespace {
@@ -59,11 +61,11 @@ public:
   explicit run_of_acts(const settings& s) : settings_{s} {}
 
 protected:
-  void make_wheel()
+  asio_wheel::wheel_timer_service& make_wheel()
   {
     asio_wheel::wheel_options options;
     options.shards = settings_.shards;
-    asio_wheel::make_wheel(context_, options);
+    return asio_wheel::make_wheel(context_, options);
   }
   bool is_last() { return ++done_ >= settings_.times; }
 
@@ -263,6 +265,31 @@ private:
 };
 
 template <class Timer>
+class start : run_of_acts {
+public:
+  explicit start(const settings& s) : run_of_acts{s}
+  {
+    asio::post(context_, [this, &wheel = make_wheel()] {
+      if constexpr (std::is_same_v<Timer, wheel_timer>)
+        start_waits(wheel, settings_.times);
+      else
+        start_timers();
+      context_.stop();
+    });
+    run_measured(context_);
+  }
+
+private:
+  void start_timers()
+  {
+    for (std::size_t i = 0; i < settings_.times; ++i)
+      timers_.emplace_back(context_, seconds{30}).async_wait([](const error_code&) {});
+  }
+
+  std::deque<Timer> timers_;
+};
+
+template <class Timer>
 class burst : run_of_acts {
 public:
   explicit burst(const settings& s) : run_of_acts{s}
@@ -382,6 +409,8 @@ const std::map<std::pair<std::string, std::string>, void (*)(const settings&)> a
   {{"deferred", "steady"}, run<deferred<steady_timer>>},
   {{"awaiter", "wheel"}, run<awaiter<wheel_timer>>},
   {{"awaiter", "steady"}, run<awaiter<steady_timer>>},
+  {{"start", "wheel"}, run<start<wheel_timer>>},
+  {{"start", "steady"}, run<start<steady_timer>>},
   {{"burst", "wheel"}, run<burst<wheel_timer>>},
   {{"burst", "steady"}, run<burst<steady_timer>>},
   {{"deadline", "none"}, run<deadline<without>>},
@@ -424,7 +453,7 @@ int main(int argc, char** argv)
       return common::ranged<std::size_t>(value, name, lowest, 1'000'000'000, "N");
     };
     add("act", po::value(&s.act)->value_name("NAME")->default_value(s.act),
-        "rearm, churn, deferred, awaiter, burst, deadline, cancel_one or touch");
+        "rearm, churn, deferred, awaiter, start, burst, deadline, cancel_one or touch");
     add("of", po::value(&s.of)->value_name("NAME")->default_value(s.of),
         "wheel, steady, floor or none");
     add("times", number(s.times, "times", 1), "how often");

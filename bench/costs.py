@@ -40,6 +40,7 @@ ROWS = [
     ("coroutine's wait, cancelled and started again by deferred", "deferred", [], 64_000, 64_000, "800"),
     ("the same by an awaiter in a coroutine that is not Asio's", "awaiter", [], 64_000, 64_000, ""),
     ("operation of one post, with a deadline", "deadline", [], 50_000, 50_000, "320 more than without"),
+    ("start of a wait on the wheel", "start", [], 64_000, 64_000, ""),
     ("expiry in a burst of 6,400", "burst", [], 6_400, 6_400, "260"),
     ("cancel_one() and a start, 10 waits on the timer", "cancel_one", ["--timers", "10"], 64_000, 64_000, ""),
     ("the same, 40,000 waits", "cancel_one", ["--timers", "40000"], 64_000, 64_000, ""),

@@ -19,7 +19,7 @@ public:
     works_.splice(works_.end(), one);
   }
 
-  [[nodiscard, gnu::noinline]] gated_work::ptr take(gated_work& w) noexcept
+  [[nodiscard]] gated_work::ptr take(gated_work& w) noexcept
   {
     gated_work::list one;
     {

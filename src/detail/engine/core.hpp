@@ -203,13 +203,13 @@ private:
                                  time_point now) noexcept ASIO_WHEEL_REQUIRES(due_mutex_)
     ASIO_WHEEL_REQUIRES(sh);
   void cancel_wake_up(shard& sh, tick unneeded) noexcept ASIO_WHEEL_EXCLUDES(sh);
-  [[gnu::noinline]] void erase_resting(shard& sh) noexcept ASIO_WHEEL_EXCLUDES(sh);
+  void erase_resting(shard& sh) noexcept ASIO_WHEEL_EXCLUDES(sh);
   [[nodiscard]] bool is_ended_requested() const noexcept;
   [[nodiscard]] bool begin_delivery(bool behind_pass) noexcept;
   void note_found() noexcept ASIO_WHEEL_REQUIRES(due_mutex_);
   [[gnu::noinline]] void post_ended(shard& sh) noexcept ASIO_WHEEL_EXCLUDES(sh);
   void deliver_ended(shard& sh) ASIO_WHEEL_EXCLUDES(sh);
-  [[gnu::noinline, gnu::flatten]] void call_ended(shard& sh);
+  [[gnu::flatten]] void call_ended(shard& sh);
   [[nodiscard, gnu::noinline]] int begin_ended(shard& sh) noexcept;
   void take_ended(next_wait& next, shard& sh) noexcept;
 

@@ -361,7 +361,7 @@ public:
 
   /// Returns, once, the wake-up that is not needed any more: a tick; tick 0 if only resting waits
   /// are left; none if there is none, or if set_next() was called since.
-  [[nodiscard, gnu::noinline]] maybe_tick take_unneeded() noexcept ASIO_WHEEL_REQUIRES(this);
+  [[nodiscard]] maybe_tick take_unneeded() noexcept ASIO_WHEEL_REQUIRES(this);
 
   /// Returns true if take_unneeded() has a tick to return.
   [[nodiscard]] bool has_unneeded() const noexcept;
