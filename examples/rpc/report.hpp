@@ -130,8 +130,8 @@ inline void print_table(std::vector<results> runs)
   row("                        max", lateness(1));
   row("waits started on the wheel", waits(&asio_wheel::wheel_stats::started));
   row("  cancelled", waits(&asio_wheel::wheel_stats::cancelled));
-  row("  met", waits(&asio_wheel::wheel_stats::met));
-  row("  expired", waits(&asio_wheel::wheel_stats::expired));
+  row("  met: the operation ended in time", waits(&asio_wheel::wheel_stats::met));
+  row("  expired: pauses between calls, too", waits(&asio_wheel::wheel_stats::expired));
   for (std::size_t i = 0; i < runs.front().timeouts.size(); ++i) {
     const auto used = [=](results& r) -> std::string {
       const auto& h = r.timeouts[i].second.share_used;

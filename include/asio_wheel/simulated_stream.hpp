@@ -30,7 +30,7 @@ namespace asio_wheel {
 struct simulated_link {
   detail::any_delay latency{};       ///< from the moment a byte has left to its arrival
   detail::any_delay jitter{};        ///< each segment's latency grows by a random part of this
-  std::size_t bytes_per_second = 0;  ///< how fast bytes leave; 0: at once
+  std::size_t bytes_per_second = 0;  ///< how fast bytes leave the send buffer; 0: at once
 
   /// How many bytes an end may have sent before its peer has read them; at least 1. A write waits
   /// for room until the peer reads.
@@ -298,8 +298,8 @@ public:
       token, executor_);
   }
 
-  /// Writes some bytes. The bytes have left when it completes. All else as async_read_some(), with
-  /// broken_pipe in place of eof.
+  /// Writes some bytes. They are in the send buffer when it completes. All else as
+  /// async_read_some(), with broken_pipe in place of eof.
   template <class Buffers, asio::completion_token_for<void(error_code, std::size_t)> Token =
                              detail::default_token_for<executor_type>>
   auto async_write_some(const Buffers& buffers, Token&& token = {})

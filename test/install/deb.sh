@@ -9,8 +9,8 @@ usage() {
 Usage: test/install/deb.sh
 
 Installs the packages that are missing (Debian 12; with sudo unless you are
-root; asks nothing), makes the Debian package in build/package, installs it,
-builds and runs the consumer against it, and removes it.
+root; asks nothing), builds the library and makes its Debian package as README
+says, installs it, builds and runs the consumer against it, and removes it.
 END
 }
 
@@ -25,12 +25,12 @@ package=libasio-wheel-dev
 as_root=()
 ((EUID == 0)) || as_root=(sudo)
 
-install_packages "${build_packages[@]}" dpkg-dev file
+install_packages "${build_packages[@]}" make dpkg-dev file
 folder=build/package
 rm -rf "$folder"
-cmake --preset release </dev/null
-cmake --build --preset release --target asio_wheel --parallel "$(build_jobs)" </dev/null
-cpack --config build/release/CPackConfig.cmake -B "$folder"
+cmake --preset library </dev/null
+cmake --build --preset library --parallel "$(build_jobs)" </dev/null
+cpack --config build/library/CPackConfig.cmake -B "$folder"
 
 say "installing $package"
 trap '"${as_root[@]}" dpkg --purge "$package" >/dev/null' EXIT
