@@ -507,7 +507,9 @@ void simulated_end::inject_after_bytes(std::size_t n, simulated_fault fault)
 simulated_end::operation simulated_end::prepare(const asio::any_io_executor& ex, bool writes,
                                                 std::size_t size) const
 {
-  const std::size_t most = connection_ ? std::min(size, connection_->link.send_buffer) : 0;
+  std::size_t most = 0;
+  if (const locked_connection c(connection_); c)
+    most = std::min({size, c->link.send_buffer, c->sides[side_].chunk});
   const auto op = std::make_shared<pending_operation>(ex, connection_, side_, writes, most);
   op->is_done = most == 0;
   if (op->is_done && is_open()) op->error.clear();
