@@ -3,6 +3,8 @@
 #include "start.hpp"
 
 #include <boost/system/error_code.hpp>
+#include <chrono>
+#include <cstddef>
 
 namespace bench {
 

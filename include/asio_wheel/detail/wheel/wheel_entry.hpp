@@ -2,6 +2,7 @@
 // not filed.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
