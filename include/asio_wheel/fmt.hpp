@@ -29,7 +29,7 @@ namespace detail {
 /// Formats a `T` as a text, with fill, alignment and width as for any string.
 ///
 ///     clock_source      coarse
-///     wheel_options     tick 1 ms, slots 1024, shards 2, max_pending unlimited, ..., clock coarse
+///     wheel_options     tick 1 ms, slots 1024, shards 2, max_pending unlimited, clock coarse
 ///     wheel_stats       a line for each counter and one for the lateness
 ///     log2_histogram    a line of percentiles and one for each bucket, with a bar
 ///     pending_handlers  a table with a line for each type of handler

@@ -85,7 +85,8 @@ public:
   [[nodiscard]] executor_type get_executor() const noexcept { return place_.executor; }
 
   /// Runs `f` once, after `delay`. Returns false, with nothing changed, if the key is live.
-  /// Once the context is gone, it destroys `f` and returns true.
+  /// Once the context is gone, a scheduler on the wheel's own executor destroys `f` and returns
+  /// true; do not call this on any other then.
   ///
   /// @param key    names the task.
   /// @param delay  rounded up to the wheel's next tick; zero or less: as soon as possible, as if

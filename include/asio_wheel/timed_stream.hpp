@@ -52,7 +52,7 @@ class keep_alive_base;
 ///
 /// An operation that completes first keeps its result, even if its handler is called after the
 /// expiry. Setting an expiry costs a clock reading and a store. Starting and ending an operation
-/// files nothing in the wheel: all operations of a stream share one wait.
+/// mostly files nothing in the wheel: all operations of a stream share one wait.
 ///
 /// @tparam NextLayer  as `asio::ip::tcp::socket`, a local socket or `beast::test::stream`. Members
 ///                    that it cannot support do not compile when they are used.

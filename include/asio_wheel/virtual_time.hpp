@@ -25,9 +25,9 @@ namespace asio_wheel {
 ///
 /// When it is destroyed, the clock runs again from the real present, mostly before the time that it
 /// had reached. Waits keep their deadlines, so none is early. A plain wait, a timer's wait or a
-/// cancel_after stays due if it is due. A watchdog, a heartbeat, a guarded operation or a
-/// scheduler's task waits for its deadline in real time, if its handler has not begun. The
-/// destructor calls no handlers.
+/// cancel_after stays due if it is due. A watchdog, a heartbeat, an interval, a guarded
+/// operation or a scheduler's task waits for its deadline in real time, if its handler has not
+/// begun. The destructor calls no handlers.
 ///
 /// All threads share the clock: now(), and starting and cancelling waits, stay thread-safe.
 /// Constructing, advancing and destroying are not thread-safe, and are not allowed in a handler of

@@ -12,7 +12,7 @@ namespace asio_wheel {
 
 /// The errors that Asio has no code for.
 enum class wheel_errc {
-  too_many_pending = 1,  ///< `wheel_options::max_pending` waits are pending
+  too_many_pending = 1,  ///< `wheel_options::max_pending` waits are pending; a deadline: no memory
 };
 
 /// The category of wheel_errc.

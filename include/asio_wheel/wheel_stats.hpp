@@ -91,9 +91,9 @@ struct wheel_stats {
   std::uint64_t largest_batch = 0;  ///< most waits delivered in a row until none was due
 
   /// How late expired waits were: from a wait's due tick to the begin of the function that called
-  /// its handler. The deadline may lie up to one tick before that tick. If its deadline was past
-  /// when it started, a wait counts from its deadline, or from the wheel's latest pass if the pass
-  /// is later.
+  /// its handler. The deadline may lie up to one tick before that tick. A wait that starts after
+  /// its deadline counts from the tick in which it starts, or from the wheel's latest pass if the
+  /// pass is later.
   log2_histogram lateness;
 };
 

@@ -98,10 +98,11 @@ public:
     return asio::async_initiate<Token, void(error_code)>(initiate(), token, delay);
   }
 
-  /// Waits until `deadline`. If it has passed, completes at once, as if posted, ahead of earlier
-  /// waits with an equal deadline. If the kernel is behind with its own ticks, as on an overloaded
-  /// virtual machine, a deadline that has just passed may be taken for ahead: then the wait
-  /// completes with its tick. time_point::max() never comes. All else as above.
+  /// Waits until `deadline`. If it has passed, completes at once, as if posted: behind all that
+  /// is due already, and ahead of what is still to come, even with an equal deadline. If the kernel
+  /// is behind with its own ticks, as on an overloaded virtual machine, a deadline that has just
+  /// passed may be taken for ahead: then the wait completes with its tick. time_point::max() never
+  /// comes. All else as above.
   template <asio::completion_token_for<void(error_code)> Token = asio::deferred_t>
   auto async_wait(detail::any_deadline deadline, Token&& token = {})
   {
@@ -131,7 +132,7 @@ public:
   ///
   /// All coroutines that await on one kind of executor are of one type: see doc/observing.md. The
   /// operations under one watchdog, heartbeat or timed_stream share a wait. It goes by the handler
-  /// of the first; while none runs, it is a detail::operation_guard.
+  /// of the first; while the last handler runs, it is a detail::operation_guard.
   ///
   /// Takes each shard's lock many times, for some microseconds each. Concurrent calls wait for each
   /// other. Costs no memory and no instruction until it is called.

@@ -155,14 +155,12 @@ void wheel_core::set_pressure(double p) noexcept
 
 std::size_t wheel_core::cancel_all()
 {
-  ++cancel_alls_;
   std::size_t n = 0;
   for (shard* sh = shards.latest(); sh; sh = sh->older) {
     erase_resting(*sh);
     shard_lock lock(*sh);
     n += lock.cancel_all();
   }
-  ++cancel_alls_;
   return n;
 }
 

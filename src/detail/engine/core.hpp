@@ -128,9 +128,6 @@ public:
   [[nodiscard]] pressure& pressure_on() noexcept { return pressure_; }
 
   std::size_t cancel_all();
-
-  /// Grows as cancel_all() begins, and as it ends.
-  [[nodiscard]] std::uint64_t cancel_alls() const noexcept { return cancel_alls_; }
   [[nodiscard]] std::size_t pending() const noexcept;
   [[nodiscard]] wheel_stats stats() const noexcept;
 
@@ -226,8 +223,7 @@ private:
   // lone timer finds the caches cold (bench/LOG.md).
   std::atomic<std::size_t> pending_{0};  ///< kept only if there is a limit
   std::atomic<tick> passed_{};           ///< the latest tick of a pass
-  std::atomic<std::uint64_t> cancel_alls_{0};
-  std::atomic<maybe_tick> retry_at_{};  ///< when to try again what executors have refused
+  std::atomic<maybe_tick> retry_at_{};   ///< when to try again what executors have refused
   std::atomic<bool> is_retry_due_{false};
   std::atomic<bool> is_pressure_set_{false};  ///< if not, passes need not sweep
 
