@@ -31,9 +31,9 @@ namespace asio_wheel {
 /// complete before its object goes.
 ///
 /// @param wheel  keeps the deadline; by default the wheel of the operation's executor, made if
-///               there is none (see use_wheel). If it is destroyed earlier, the deadline
-///               goes with it. A timer of this library, in the wheel's place, stands for its wheel.
-///               Its expiry and its waits stay what they are. With a timer of another clock than
+///               there is none (see use_wheel). If it is destroyed earlier, the deadline goes with
+///               it. A timer of this library, in the wheel's place, stands for its wheel. Its
+///               expiry and its waits stay what they are. With a timer of another clock than
 ///               steady_clock, `deadline` is by the timer's clock and converted once.
 /// @param delay  in nanoseconds; rounded up to the wheel's next tick. Zero or less: at once, as if
 ///               posted. duration::max(): never, and it takes no slot.
@@ -50,8 +50,8 @@ namespace asio_wheel {
 ///   Asio, a composed operation needs a strand if several threads run the context.
 /// Cancellation: a signal through the handler's slot is passed on unchanged. wheel.cancel_all()
 ///   cancels the operation, unless its deadline is never: then there is no wait.
-///   bind_cancellation_slot belongs inside the deadline: outside it does not
-///   compile, as it would hide the operation from the deadline.
+///   bind_cancellation_slot belongs inside the deadline: outside it does not compile, as it would
+///   hide the operation from the deadline.
 /// Thread safety: as the operation. Its completion, its deadline and a signal through the slot may
 ///   meet on different threads.
 /// Exceptions: what the operation's initiation and use_wheel() throw; std::bad_alloc;

@@ -44,9 +44,8 @@ bool wheel_core::step_clock(time_point limit) noexcept
     // Repeats while slots only cascade.
     while (due == 0 && !retry) {
       const maybe_tick next = next_tick();
-      if (!next) return false;
       if (next == at_once) return true;
-      const time_point t = clock.time_of(*next);
+      const time_point t = clock.time_of(next);
       if (t > limit || t == time_point::max()) return false;
       clock.stop_at(std::max(clock.now(), t));
       retry = is_retry_due(*next);
@@ -64,10 +63,7 @@ bool wheel_core::is_at_rest() noexcept
   {
     const locked lock(advance_mutex_);
     due = catch_up();
-    if (due == 0) {
-      const maybe_tick next = next_tick();
-      return !next || clock.time_of(*next) == time_point::max();
-    }
+    if (due == 0) return clock.time_of(next_tick()) == time_point::max();
   }
   request_due(due);
   return false;

@@ -106,7 +106,7 @@ void wheel_core::deliver_due(time_point now, bool behind_pass)
        --left) {
     take_due(next, now);
     if (next.post) post_due();
-    if (next.refiled) wake_at(*std::exchange(next.refiled, maybe_tick()));
+    if (next.refiled) wake_at(std::exchange(next.refiled, {}));
     if (next.op)
       next.op->ask(*next.at, next.request, now);
     else if (next.fire)

@@ -169,10 +169,10 @@ tick wheel_clock::tick_for(duration delay) const noexcept
   return delay > duration::zero() ? tick_ceil(deadline) : tick_for(deadline);
 }
 
-time_point wheel_clock::time_of(tick t) const noexcept
+time_point wheel_clock::time_of(maybe_tick t) const noexcept
 {
   if (t > last_) return time_point::max();
-  return origin_ + duration{static_cast<duration::rep>(count(t) * tick_ns_.divisor)};
+  return origin_ + duration{static_cast<duration::rep>(count(*t) * tick_ns_.divisor)};
 }
 
 }  // namespace asio_wheel::detail

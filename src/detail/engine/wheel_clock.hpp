@@ -79,8 +79,8 @@ public:
   /// tick_for() the deadline `delay` from now.
   [[nodiscard]] ASIO_WHEEL_EXPORT tick tick_for(duration delay) const noexcept;
 
-  /// When a tick begins; time_point::max() if beyond all time points.
-  [[nodiscard]] time_point time_of(tick t) const noexcept;
+  /// When a tick begins; time_point::max() if there is none, or if it is beyond all time points.
+  [[nodiscard]] time_point time_of(maybe_tick t) const noexcept;
 
 private:
   /// The number of clocks of each kind in the process, and the grain of the coarse ones. A stopped

@@ -125,6 +125,7 @@ BOOST_AUTO_TEST_CASE(only_the_end_of_time_is_never)
     BOOST_TEST((o.clock.tick_ceil(time_point::max()) == never));
     BOOST_TEST((o.clock.tick_ceil(time_point::max() - 1ns) < never));
     BOOST_TEST((o.clock.time_of(never) == time_point::max()));
+    BOOST_TEST((o.clock.time_of(maybe_tick()) == time_point::max()));
   }
 }
 

@@ -28,8 +28,7 @@ namespace asio_wheel::detail {
 //   sent       -                  -                           on its way through its handler's
 //                                                             executor, which may drop it
 //   requeued   -                  ended_, or refused_
-//   cancelled  -                  ended_, or refused_;        if it was sent, still on its way
-//                                 none if it was sent
+//   cancelled  -                  ended_, or refused_         or, if it was sent, still on its way
 //   rejected   -                  ended_, or refused_
 //   guarded    -                  -                           in the list of its guard
 //   finished   -                  refused_deadlines_          stands for its operation's result
