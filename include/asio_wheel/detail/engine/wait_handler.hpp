@@ -73,7 +73,9 @@ inline constexpr bool may_use_candidate = [] {
 [[nodiscard, gnu::always_inline]] inline error_code to_error(wait_outcome outcome) noexcept
 {
   if (outcome == wait_outcome::expired) return {};
-  if (outcome == wait_outcome::cancelled) return asio::error::operation_aborted;
+  // As make_error_code(), which g++ does not always inline.
+  if (outcome == wait_outcome::cancelled)
+    return {asio::error::operation_aborted, asio::error::get_system_category()};
   if (outcome == wait_outcome::timed_out) return asio::error::timed_out;
   return too_many_pending();
 }
