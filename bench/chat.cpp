@@ -4,6 +4,8 @@
 //          heartbeat
 //   lazy   in plain Asio by an expert's hand: handlers store time points, and one steady_timer per
 //          connection, set again each time that it fires, looks at them
+//   slot   the floor: by hand, where each operation can be cancelled by itself, by a signal that
+//          nobody emits
 // The clients are another process. Prints the server's time in user mode and in the kernel for each
 // message that it sends, as a line of JSON. programs.py compares.
 #include "chat.hpp"
@@ -86,6 +88,7 @@ private:
   asio_wheel::basic_heartbeat<strand> beat_;
 };
 
+template <bool HasSlots>
 class by_hand {
 public:
   explicit by_hand(session<by_hand>& s) : session_(s), timer_(s.executor()) {}
@@ -98,33 +101,42 @@ public:
   void login(Operation operation, Handler handler)
   {
     deadline_ = clock::now() + login_limit;
-    operation(clearing(deadline_, std::move(handler)));
+    operation(with_slot(reads_, clearing(deadline_, std::move(handler))));
   }
   template <class Operation, class Handler>
   void read(Operation operation, Handler handler)
   {
-    operation(std::move(handler));
+    operation(with_slot(reads_, std::move(handler)));
   }
   template <class Operation, class Handler>
   void request(Operation operation, Handler handler)
   {
     deadline_ = received_ + request_limit;
-    operation([this, h = std::move(handler)]() mutable {
+    operation(with_slot(requests_, [this, h = std::move(handler)]() mutable {
       deadline_ = never;
       h(error_code());
-    });
+    }));
   }
   template <class Operation, class Handler>
   void write(Operation operation, Handler handler)
   {
     written_by_ = clock::now() + stall_limit;
-    operation(clearing(written_by_, std::move(handler)));
+    operation(with_slot(writes_, clearing(written_by_, std::move(handler))));
   }
   void received() { received_ = clock::now(); }
   void sent() { sent_ = clock::now(); }
 
 private:
   static constexpr auto never = clock::time_point::max();
+
+  template <class Handler>
+  static auto with_slot(asio::cancellation_signal& s, Handler handler)
+  {
+    if constexpr (HasSlots)
+      return asio::bind_cancellation_slot(s.slot(), std::move(handler));
+    else
+      return handler;
+  }
 
   template <class Handler>
   static auto clearing(clock::time_point& what, Handler handler)
@@ -156,6 +168,7 @@ private:
   bool logged_in_ = false;
   clock::time_point deadline_ = never, written_by_ = never, received_ = clock::now(),
                     sent_ = received_, pinged_ = received_;
+  asio::cancellation_signal reads_, writes_, requests_;
 };
 
 struct settings {
@@ -212,7 +225,7 @@ int main(int argc, char** argv)
       options.add_options()(name, common::ranged<std::size_t>(value, name, 1, highest, "N"), text);
     };
     options.add_options()("of", po::value(&s.of)->value_name("NAME")->default_value(s.of),
-                          "wheel or lazy");
+                          "wheel, lazy or slot");
     number("clients", s.clients, 10'000, "how many");
     number("rate", s.rate, 10'000'000, "lines a second of all clients; 10 clients get each line");
     number("seconds", s.seconds, 3'600, "that are measured");
@@ -221,9 +234,11 @@ int main(int argc, char** argv)
     if (s.of == "wheel")
       run<by_wheel>(s);
     else if (s.of == "lazy")
-      run<by_hand>(s);
+      run<by_hand<false>>(s);
+    else if (s.of == "slot")
+      run<by_hand<true>>(s);
     else
-      throw po::error(fmt::format("--of must be wheel or lazy, not '{}'", s.of));
+      throw po::error(fmt::format("--of must be wheel, lazy or slot, not '{}'", s.of));
     std::fflush(stdout);
     std::_Exit(EXIT_SUCCESS);
   });

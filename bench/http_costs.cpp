@@ -9,6 +9,8 @@
 //   wheel_30  the same with expires_after(30s) before each of them
 //   lazy_30   a socket, by an expert's hand: each of them stores its deadline, and a steady_timer
 //             of the connection, set again when it fires, looks at it
+//   slot_30   the floor: by hand, where each operation can be cancelled by itself, by a signal that
+//             nobody emits
 // No deadline ever comes. What a stream exceeds `raw` by is the cost of its deadlines.
 //
 // cpu_ns is the server's own CPU time, user_ns and system_ns are its parts, wall_ns the time, per
@@ -91,6 +93,7 @@ struct expiry_30s {
 };
 
 /// By an expert's hand.
+template <bool HasSlots>
 class lazy_stream {
 public:
   using executor_type = tcp::socket::executor_type;
@@ -107,15 +110,24 @@ public:
   template <class Buffers, class Token>
   auto async_read_some(const Buffers& buffers, Token&& token)
   {
-    return socket_.async_read_some(buffers, std::forward<Token>(token));
+    return socket_.async_read_some(buffers, with_slot(reads_, std::forward<Token>(token)));
   }
   template <class Buffers, class Token>
   auto async_write_some(const Buffers& buffers, Token&& token)
   {
-    return socket_.async_write_some(buffers, std::forward<Token>(token));
+    return socket_.async_write_some(buffers, with_slot(writes_, std::forward<Token>(token)));
   }
 
 private:
+  template <class Token>
+  static auto with_slot(asio::cancellation_signal& s, Token&& token)
+  {
+    if constexpr (HasSlots)
+      return asio::bind_cancellation_slot(s.slot(), std::forward<Token>(token));
+    else
+      return std::decay_t<Token>(std::forward<Token>(token));
+  }
+
   void look()
   {
     timer_.expires_at(std::min(deadline_, steady_clock::now() + seconds{30}));
@@ -131,6 +143,7 @@ private:
   tcp::socket socket_;
   asio::steady_timer timer_;
   time_point deadline_ = time_point::max();
+  asio::cancellation_signal reads_, writes_;
 };
 
 /// Counts requests, and reads the clocks at the first and at the last that are measured.
@@ -271,7 +284,8 @@ int main(int argc, char** argv)
     argc, argv,
     {contender<tcp::socket, no_expiry>("raw"), contender<beast::tcp_stream, no_expiry>("beast"),
      contender<beast::tcp_stream, expiry_30s>("beast_30"),
-     contender<lazy_stream, expiry_30s>("lazy_30"),
+     contender<lazy_stream<false>, expiry_30s>("lazy_30"),
+     contender<lazy_stream<true>, expiry_30s>("slot_30"),
      contender<asio_wheel::tcp_stream, no_expiry>("wheel"),
      contender<asio_wheel::tcp_stream, expiry_30s>("wheel_30")});
 }

@@ -5,13 +5,14 @@
     python3 bench/programs.py --rounds 2 --seconds 1           does it run?
     python3 bench/programs.py --svg doc/programs.svg           draws a chart, too
 
-  chat        chat.cpp, 28,000 messages a second: --of wheel, --of lazy
+  chat        chat.cpp, 28,000 messages a second: --of wheel, --of lazy, --of slot
   tcp_proxy   examples/tcp_proxy between wrk and nginx: --timer wheel, --timer steady
-  http_costs  an HTTP server under wrk: contenders wheel_30, lazy_30
+  http_costs  an HTTP server under wrk: contenders wheel_30, lazy_30, slot_30
 
-By hand, handlers store time points, and one steady_timer for each connection looks at them. In each round both run, one
-after the other; the next round begins with the other. A ratio is taken within a round. Printed are medians, in brackets
-the least and the greatest round. Needs wrk and nginx. Nothing else may run on the machine.
+By hand, handlers store time points, and one steady_timer for each connection looks at them. The floor (slot) is the same
+where each operation can be cancelled by itself: what any deadline on an operation needs. In each round all run, one after
+the other; the next round begins with the last. A ratio is taken within a round. Printed are medians, in brackets the
+least and the greatest round. Needs wrk and nginx. Nothing else may run on the machine.
 """
 
 import argparse
@@ -29,6 +30,7 @@ from html import escape
 
 WIDTH, ROW, LEFT, TOP = 800, 70, 150, 70
 WAYS = ("wheel", "lazy")
+FLOOR = "slot"
 NAMES = {"chat": "chat server", "tcp_proxy": "proxy", "http_costs": "HTTP server"}
 LABELS = {"wheel": ("on the wheel", "#c2410c", "#fb923c"), "lazy": ("by hand", "#1d4ed8", "#7aa8ff")}
 
@@ -125,6 +127,7 @@ def tcp_proxy(build, way, seconds):
 
 
 PROGRAMS = {"chat": chat, "tcp_proxy": tcp_proxy, "http_costs": http_costs}
+HAVE_FLOOR = ("chat", "http_costs")
 
 
 def with_spread(values, form):
@@ -135,27 +138,34 @@ def measured(args):
     """For each program and way, (user, system) of each round."""
     results = {}
     for name in args.program or PROGRAMS:
-        results[name] = {way: [] for way in WAYS}
+        ways = (*WAYS, FLOOR) if name in HAVE_FLOOR else WAYS
+        results[name] = {way: [] for way in ways}
         for round_number in range(args.rounds):
-            for way in WAYS if round_number % 2 == 0 else reversed(WAYS):
+            for way in ways if round_number % 2 == 0 else reversed(ways):
                 results[name][way].append(PROGRAMS[name](pathlib.Path(args.build), way, args.seconds))
     return results
 
 
-def ratios(runs, part):
-    return [part(wheel) / part(lazy) for wheel, lazy in zip(runs["wheel"], runs["lazy"]) if part(lazy)]
+def ratios(runs, part, way="wheel"):
+    """Of each round, to what is written by hand."""
+    return [part(run) / part(lazy) for run, lazy in zip(runs[way], runs["lazy"]) if part(lazy)]
+
+
+def ratio_cells(runs, part):
+    return [with_spread(ratios(runs, part, way), ".2f") if way in runs else "" for way in ("wheel", FLOOR)]
 
 
 def table(results):
-    yield "| program, ns a message | user: wheel | by hand | ratio | system: wheel | by hand | user and system: ratio |"
-    yield "|---" + "|--:" * 6 + "|"
+    yield ("| program, ns a message | user: wheel | by hand | ratio | floor's | system: wheel | by hand "
+           "| user and system: ratio | floor's |")
+    yield "|---" + "|--:" * 8 + "|"
     for name, runs in results.items():
         cells = [name]
         for place in (0, 1):
             cells += [with_spread([run[place] for run in runs[way]], ",.0f") for way in WAYS]
             if place == 0:
-                cells.append(with_spread(ratios(runs, lambda run: run[0]), ".2f"))
-        cells.append(with_spread(ratios(runs, sum), ".2f"))
+                cells += ratio_cells(runs, lambda run: run[0])
+        cells += ratio_cells(runs, sum)
         yield f"| {' | '.join(cells)} |"
 
 

@@ -38,14 +38,14 @@ public:
 
   /// Takes over the handler. Throws what its allocator, its move and its slot throw.
   /// `is_at_home` is true if the handler's executor is known to be of the wheel's context.
-  template <class H>
-  static deadline_operation& make(H&& handler, const Fallback& fallback, Where& where,
+  template <class H, class F>
+  static deadline_operation& make(H&& handler, F&& fallback, Where& where,
                                   asio::cancellation_type_t type, deadline_report report,
                                   bool is_at_home)
   {
-    auto* const op =
-      make_op<deadline_operation>(std::forward<H>(handler), fallback, where, type, report)
-        .release();
+    auto* const op = make_op<deadline_operation>(std::forward<H>(handler),
+                                                 std::forward<F>(fallback), where, type, report)
+                       .release();
     try {
       if constexpr (!runs_anywhere)
         if (!is_at_home) op->find_gate();
@@ -60,10 +60,11 @@ public:
   }
 
   /// For make().
-  template <class H>
-  deadline_operation(H&& handler, const Fallback& fallback, const Where& where,
-                     asio::cancellation_type_t type, deadline_report report)
-    : base(&deadline_operation::do_ask, std::forward<H>(handler), fallback, where, type, report)
+  template <class H, class F>
+  deadline_operation(H&& handler, F&& fallback, const Where& where, asio::cancellation_type_t type,
+                     deadline_report report)
+    : base(&deadline_operation::do_ask, std::forward<H>(handler), std::forward<F>(fallback), where,
+           type, report)
   {}
 
   /// Lasts while the operation is being initiated. Its end files the deadline, also after an

@@ -276,24 +276,25 @@ private:
   template <class I, class Handler, class... Args>
   void launch(I&& i, Limit& by, Handler&& handler, Args&&... args) const
   {
-    const auto& ex = executor(args...);
+    auto&& ex = executor(args...);
+    using Executor = decltype(ex);
     auto where = filing(by, handler, ex);
     if constexpr (Report != deadline_report::abandoned)
-      begin(std::forward<I>(i), where, ex, std::forward<Handler>(handler),
+      begin(std::forward<I>(i), where, std::forward<Executor>(ex), std::forward<Handler>(handler),
             std::forward<Args>(args)...);
-    else if constexpr (std::is_same_v<std::decay_t<decltype(ex)>, no_executor>)
-      begin(std::forward<I>(i), where, ex,
+    else if constexpr (std::is_same_v<std::decay_t<Executor>, no_executor>)
+      begin(std::forward<I>(i), where, no_executor{},
             make_abandonable(std::forward<Handler>(handler), where.executor()),
             std::forward<Args>(args)...);
     else
-      begin(std::forward<I>(i), where, ex, make_abandonable(std::forward<Handler>(handler), ex),
-            std::forward<Args>(args)...);
+      begin(std::forward<I>(i), where, std::forward<Executor>(ex),
+            make_abandonable(std::forward<Handler>(handler), ex), std::forward<Args>(args)...);
   }
 
   template <class I, class Where, class Executor, class Handler, class... Args>
-  void begin(I&& i, Where& where, const Executor& ex, Handler&& handler, Args&&... args) const
+  void begin(I&& i, Where& where, Executor&& ex, Handler&& handler, Args&&... args) const
   {
-    const auto& fallback = fallback_for<std::decay_t<Handler>>(where, ex);
+    auto&& fallback = fallback_for<std::decay_t<Handler>>(where, std::forward<Executor>(ex));
     using operation = deadline_operation<std::decay_t<Handler>, std::decay_t<decltype(fallback)>,
                                          Where, Signatures...>;
 
@@ -302,9 +303,11 @@ private:
       std::is_same_v<Limit, policy_limit> ? deadline_report::timed_out : Report;
     // Then no handler runs in another context than the wheel's.
     const bool is_at_home = lacks_executor<std::decay_t<Handler>> &&
-                            !std::is_same_v<Executor, no_executor> && limit.is_of_executor();
+                            !std::is_same_v<std::decay_t<Executor>, no_executor> &&
+                            limit.is_of_executor();
     operation& op =
-      operation::make(std::forward<Handler>(handler), fallback, where, type, report, is_at_home);
+      operation::make(std::forward<Handler>(handler), std::forward<decltype(fallback)>(fallback),
+                      where, type, report, is_at_home);
     const typename operation::initiation initiating{op, where};
     std::forward<I>(i)(deadline_handler<operation>(op), std::forward<Args>(args)...);
   }
@@ -343,11 +346,11 @@ private:
   /// it makes no difference: see deadline_operation.
   template <class Handler, class Where, class Executor>
   [[nodiscard]] decltype(auto) fallback_for([[maybe_unused]] const Where& where,
-                                            [[maybe_unused]] const Executor& ex) const noexcept
+                                            [[maybe_unused]] Executor&& ex) const noexcept
   {
-    if constexpr (!std::is_same_v<Executor, no_executor>) {
-      if constexpr (may_use_candidate<Handler, Executor>)
-        return (ex);
+    if constexpr (!std::is_same_v<std::decay_t<Executor>, no_executor>) {
+      if constexpr (may_use_candidate<Handler, std::decay_t<Executor>>)
+        return std::forward<Executor>(ex);
       else
         return no_executor{};
     } else if constexpr (!lacks_executor<Handler> &&

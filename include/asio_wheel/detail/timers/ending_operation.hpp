@@ -78,12 +78,12 @@ protected:
   static constexpr bool moves_bytes =
     std::is_invocable_v<void(const error_code&, std::size_t), Args...>;
 
-  template <class H>
-  ending_operation(ask_fn f, H&& handler, const Fallback& fallback, const Where& where,
+  template <class H, class F>
+  ending_operation(ask_fn f, H&& handler, F&& fallback, const Where& where,
                    asio::cancellation_type_t type, deadline_report report)
     : deadline_wait(f, where, type, report),
       handler_(std::forward<H>(handler)),
-      fallback_(fallback),
+      fallback_(std::forward<F>(fallback)),
       policy_(where),
       feeds_(where)
   {}
