@@ -5,7 +5,6 @@
 
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/base/any_delay.hpp>
-#include <asio_wheel/use_wheel.hpp>
 #include <asio_wheel/wheel_place.hpp>
 #include <asio_wheel/wheel_timer.hpp>
 

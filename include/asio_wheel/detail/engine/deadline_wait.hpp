@@ -8,7 +8,6 @@
 #include <asio_wheel/detail/engine/engine.hpp>
 #include <asio_wheel/detail/engine/executors.hpp>
 #include <asio_wheel/detail/engine/lazy_wait.hpp>
-#include <asio_wheel/detail/engine/op_memory.hpp>
 #include <asio_wheel/detail/engine/operation_guard.hpp>
 
 #include <cstdint>

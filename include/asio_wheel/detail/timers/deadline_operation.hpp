@@ -2,7 +2,6 @@
 #pragma once
 
 #include <asio_wheel/asio.hpp>
-#include <asio_wheel/detail/engine/completion_result.hpp>
 #include <asio_wheel/detail/engine/deadline_wait.hpp>
 #include <asio_wheel/detail/engine/embedded_signal.hpp>
 #include <asio_wheel/detail/engine/engine.hpp>
