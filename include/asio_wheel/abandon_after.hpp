@@ -47,8 +47,8 @@ namespace asio_wheel {
 ///   results must be default-constructible. With several signatures, an abandoned operation has the
 ///   first.
 /// Errors: as with timeout_after. wheel.cancel_all() also abandons an operation that does not
-///   listen, with operation_aborted. So does a wheel that refuses the deadline, with
-///   wheel_errc::too_many_pending.
+///   listen, with operation_aborted, unless its deadline is never. So does a wheel that refuses the
+///   deadline, with wheel_errc::too_many_pending.
 /// Executor: the handler's associated executor, or else the operation's, or the wheel's. If the
 ///   wheel's or the executor's context goes before the deadline, nothing is abandoned.
 /// Cancellation: a signal through the handler's slot is passed on until the handler is called. The

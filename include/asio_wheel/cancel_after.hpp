@@ -49,8 +49,9 @@ namespace asio_wheel {
 ///   handler's associated executor, or else to the operation's, or the wheel's. As everywhere in
 ///   Asio, a composed operation needs a strand if several threads run the context.
 /// Cancellation: a signal through the handler's slot is passed on unchanged. wheel.cancel_all()
-///   cancels the operation. bind_cancellation_slot belongs inside the deadline: outside it does not
-///   compile, as it would hide the operation from the deadline.
+///   cancels the operation, unless its deadline is never: then there is no wait.
+///   bind_cancellation_slot belongs inside the deadline: outside it does not compile, as it would
+///   hide the operation from the deadline.
 /// Thread safety: as the operation. Its completion, its deadline and a signal through the slot may
 ///   meet on different threads.
 /// Exceptions: what the operation's initiation and use_wheel() throw; std::bad_alloc;

@@ -1,6 +1,5 @@
 // Promise 11, any time value: the past is now, the end of time is never.
 #include <array>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 
@@ -139,42 +138,6 @@ BOOST_AUTO_TEST_CASE(past_present_and_never_live_together)
   BOOST_TEST(v.wheel.cancel_all() == 1U);
   support::run_to_end(v.context);
   BOOST_TEST(never.aborted());
-}
-
-BOOST_AUTO_TEST_CASE(a_deadline_of_never_is_pending_and_ends_with_all_waits)
-{
-  with_each_shape([](context_with_wheel& c) {
-    asio::steady_timer silent(c.context, time_point::max());
-    std::array<outcome, 3> ended;
-    silent.async_wait(cancel_after(c.wheel, duration::max(), ended[0].recorder()));
-    silent.async_wait(timeout_at(c.wheel, time_point::max(), ended[1].recorder()));
-    silent.async_wait(abandon_after(c.wheel, duration::max(), ended[2].recorder()));
-    BOOST_TEST(c.wheel.pending() == 3U);
-    c.context.run_for(2ms);
-    BOOST_TEST(c.wheel.stats().wakeups == 0U);
-    BOOST_TEST(c.wheel.cancel_all() == 3U);
-    support::run_to_end(c.context);
-    for (const outcome& end : ended) BOOST_TEST(end.aborted());
-  });
-}
-
-BOOST_AUTO_TEST_CASE(a_deadline_of_never_counts_under_the_limit)
-{
-  wheel_options options;
-  options.max_pending = 1;
-  context_with_wheel c(options);
-  asio::steady_timer silent(c.context, time_point::max());
-  outcome first;
-  outcome second;
-  silent.async_wait(cancel_after(c.wheel, duration::max(), first.recorder()));
-  silent.async_wait(cancel_after(c.wheel, duration::max(), second.recorder()));
-  c.context.run_for(2ms);
-  BOOST_TEST(first.pending());
-  BOOST_TEST(second.error == wheel_errc::too_many_pending);
-  silent.cancel();
-  support::run_to_end(c.context);
-  BOOST_TEST(first.aborted());
-  BOOST_TEST(c.wheel.pending() == 0U);
 }
 
 BOOST_AUTO_TEST_CASE(timers_take_any_expiry)

@@ -99,7 +99,7 @@ bool deadline_wait::start(tick when) noexcept
   {
     shard_lock lock(sh);
     if (has_ended()) return !end_first();
-    if (sh.is_closed()) {
+    if (when == never || sh.is_closed()) {
       c.keep_for(*this);
     } else {
       try {
