@@ -373,6 +373,46 @@ BOOST_AUTO_TEST_CASE(a_wait_keeps_its_handlers_context_running)
   BOOST_TEST(calls == 1);
 }
 
+BOOST_AUTO_TEST_CASE(destructors_start_further_waits_while_the_context_goes)
+{
+  struct again {
+    again(wheel_timer_service& w, asio::io_context& c, int more, std::shared_ptr<int> l)
+      : wheel(&w),
+        context(&c),
+        left(more),
+        life(std::move(l))
+    {}
+    again(again&&) noexcept = default;
+    ~again()
+    {
+      if (!life || left == 0) return;
+      wheel->async_wait(1h, asio::bind_executor(*context, again(*wheel, *context, left - 1, life)));
+    }
+    void operator()(error_code = {}) {}
+
+    wheel_timer_service* wheel;
+    asio::io_context* context;
+    int left;
+    std::shared_ptr<int> life;
+  };
+  for (const bool posted : {false, true}) {
+    const auto life = std::make_shared<int>();
+    context_with_wheel w;
+    {
+      asio::io_context home;
+      again first(w.wheel, home, 5, life);
+      if (posted)
+        asio::post(home, std::move(first));
+      else
+        w.wheel.async_wait(1h, asio::bind_executor(home, std::move(first)));
+    }
+    BOOST_TEST(life.use_count() == 1);
+    w.wheel.cancel_all();
+    support::run_to_end(w.context);
+    BOOST_TEST(life.use_count() == 1);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(contexts_go_while_a_wheel_in_another_thread_completes_their_waits)
 {
   constexpr int contexts = 300;

@@ -1,5 +1,6 @@
 // Promise 4, for tasks that repeat: cancel_all() ends also a task that is running, and counts it.
 #include <asio_wheel.hpp>
+#include <atomic>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/test/unit_test.hpp>
@@ -15,6 +16,7 @@
 namespace asio = boost::asio;
 using namespace asio_wheel;
 using namespace std::chrono_literals;
+using boost::system::error_code;
 using support::wheel_in_virtual_time;
 
 BOOST_AUTO_TEST_SUITE(repeated_task)
@@ -129,6 +131,30 @@ BOOST_AUTO_TEST_CASE(keeps_its_place_under_a_limit_while_it_runs)
   c.time.advance(10s);
   BOOST_TEST(runs == 3);
   BOOST_TEST((other.error == wheel_errc::too_many_pending));
+}
+
+BOOST_AUTO_TEST_CASE(takes_one_place_under_the_limit_from_run_to_run)
+{
+  auto options = support::with_tick(1us);
+  options.max_pending = 2;
+  support::context_with_wheel c(options);
+  keyed_scheduler<int> tasks(c.wheel);
+  tasks.run_every(1, 1us, [] {});
+  support::running_threads loop(c.context, 1);
+  int refused = 0;
+  for (int i = 0; i != 20'000; ++i) {
+    std::atomic<bool> ended = false;
+    wheel_timer other(c.wheel, 1h);
+    other.async_wait([&](error_code ec) {
+      if (ec == wheel_errc::too_many_pending) ++refused;
+      ended = true;
+    });
+    other.cancel();
+    while (!ended) std::this_thread::yield();
+  }
+  tasks.cancel_all();
+  loop.finish();
+  BOOST_TEST(refused == 0);
 }
 
 BOOST_AUTO_TEST_CASE(on_a_strand_or_not_is_counted_by_a_cancel_from_any_thread)

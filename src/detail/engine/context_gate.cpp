@@ -29,16 +29,21 @@ public:
     return std::move(one.front());
   }
 
-  /// Closes the gate, and destroys the context's work.
+  /// Closes the gate, and destroys the context's work, with what its destructors leave.
   [[gnu::noinline, gnu::cold]] void close_context() noexcept
   {
     close(held_by_this_thread());
-    gated_work::list all;
-    const locked lock(mutex_);
-    all.swap(works_);
+    while (!take_all().empty()) continue;
   }
 
 private:
+  [[nodiscard]] gated_work::list take_all() noexcept
+  {
+    gated_work::list all;
+    const locked lock(mutex_);
+    all.swap(works_);
+    return all;
+  }
   [[nodiscard]] std::uint32_t held_by_this_thread() const noexcept;
 
   spin_lock mutex_;

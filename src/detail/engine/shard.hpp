@@ -132,7 +132,8 @@ public:
   // A task that repeats announces its next wait as a run begins, and files it when the run is over.
   // In between the wait is pending, so cancel_all() ends it.
 
-  /// Counts a wait to be filed here. Returns a number for the functions below.
+  /// Counts a wait to be filed here, in the place of the wait that begins (wait_outcome::repeats).
+  /// Returns a number for the functions below.
   [[nodiscard]] std::uint64_t announce() noexcept ASIO_WHEEL_REQUIRES(this)
   {
     ++started_;

@@ -54,7 +54,6 @@ std::uint64_t timer_waits::announce() noexcept
 {
   shard& sh = *shard_.load(std::memory_order_relaxed);
   sh.assert_held();  // a task expires under the lock
-  sh.core.count_started(1);
   return sh.announce();
 }
 

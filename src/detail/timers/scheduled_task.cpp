@@ -57,13 +57,13 @@ wait_outcome scheduled_task::expire(time_point now) noexcept
   was_moved_ = false;
   is_early_ = turn_ > now;
   if (!is_early_ && times_ != unlimited_times) --times_;
-  if (times_ == 0)
+  if (times_ == 0) {
     is_over_ = true;
-  else {
-    wait_ = announce();
-    announced_ = true;
+    return wait_outcome::expired;
   }
-  return wait_outcome::expired;
+  wait_ = announce();
+  announced_ = true;
+  return wait_outcome::repeats;
 }
 
 bool scheduled_task::is_live() const noexcept

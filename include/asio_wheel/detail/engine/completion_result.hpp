@@ -83,16 +83,12 @@ public:
     values_.template emplace<i + 1>(std::forward<Args>(args)...);
   }
 
-  /// Moves the arguments out and then calls `call` with them. The call may destroy this object.
-  /// Requires that it is not empty.
+  /// Calls `call` with the arguments, to be moved from. Requires that it is not empty.
   template <class Call>
   void deliver(Call call)
   {
     const auto pass_on = [&]<class Values>(Values& values) {
-      if constexpr (!std::is_same_v<Values, std::monostate>) {
-        Values kept(std::move(values));
-        std::apply(call, std::move(kept));
-      }
+      if constexpr (!std::is_same_v<Values, std::monostate>) std::apply(call, std::move(values));
     };
     std::visit(pass_on, values_);
   }

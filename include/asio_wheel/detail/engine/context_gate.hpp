@@ -104,7 +104,7 @@ ASIO_WHEEL_EXPORT void finish_work(context_gate& g, gated_work& w) noexcept;
 [[nodiscard]] ASIO_WHEEL_EXPORT bool take_work(context_gate& g, gated_work& w) noexcept;
 
 /// Outstanding work on an executor, as asio::executor_work_guard. With a gate, the executor's
-/// context may go first, in another thread.
+/// context may go first, in another thread. Without memory for that, nothing is outstanding.
 template <class Executor>
 class work_of_context {
 public:
@@ -112,9 +112,14 @@ public:
   {
     if (!g) {
       here_.emplace(ex);
-    } else {
-      there_ = new typed_work(ex);
-      leave_work(*g, gated_work::ptr(there_));
+      return;
+    }
+    try {
+      gated_work::ptr w(new typed_work(ex));
+      gated_work* const left = w.get();
+      leave_work(*g, std::move(w));
+      there_ = left;
+    } catch (const std::bad_alloc&) {
     }
   }
   work_of_context(work_of_context&& other) noexcept

@@ -77,7 +77,7 @@ inline constexpr bool may_use_candidate = [] {
   if (outcome == wait_outcome::cancelled)
     return {asio::error::operation_aborted, asio::error::get_system_category()};
   if (outcome == wait_outcome::timed_out) return asio::error::timed_out;
-  return too_many_pending();
+  return outcome == wait_outcome::repeats ? error_code() : too_many_pending();
 }
 
 /// Tells a wait's shard the type of its handler (wait_request::describe).

@@ -93,9 +93,10 @@ enum class wait_outcome : std::uint8_t {
   exhausted,  ///< too_many_pending: there is no memory to file it again; of lazy waits only
   cancelled,  ///< operation_aborted
   rejected,   ///< too_many_pending
+  repeats,    ///< success; the announced next wait has its place. Of lazy waits only
 };
 
-/// Returns true if a wait that ends so was pending until it began.
+/// Returns true if a wait that ends so was pending until it began, and leaves its place.
 [[nodiscard]] constexpr bool was_pending(wait_outcome outcome) noexcept
 {
   return outcome >= wait_outcome::expired && outcome <= wait_outcome::exhausted;
@@ -134,7 +135,7 @@ public:
   friend constexpr bool operator==(wait_request, wait_request) = default;
 
 private:
-  static constexpr int first_rare = int(wait_outcome::rejected) + 1;
+  static constexpr int first_rare = int(wait_outcome::repeats) + 1;
 
   explicit constexpr wait_request(int value) noexcept : value_(std::uint8_t(value)) {}
 

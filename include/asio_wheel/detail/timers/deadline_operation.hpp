@@ -201,11 +201,13 @@ private:
 
   /// Leaves the deadline to the next tick if it should wait. While handlers of waits are about to
   /// be called, any of them may run where the deadline is. And if several threads run the context,
-  /// one of them may have taken a completion from it, and have lost its processor.
+  /// one of them may have taken a completion from it, and have lost its processor. A context that
+  /// is not the wheel's has no such ticks.
   bool pauses(bool is_clear)
   {
     constexpr int rounds_at_once = 8, most_pauses = 512, most_when_clear = 4;
     const bool has_peers = note_thread(core());
+    if (this->is_of_other_context()) return false;
     const bool wants =
       is_clear ? has_peers && rounds_ > 1 && pauses_ < most_when_clear
                : rounds_ % rounds_at_once == 0 && pauses_ < most_pauses && has_calls_ahead(core());
@@ -222,13 +224,8 @@ private:
   {
     pass_on([&](const submission& attempt) {
       relayed_step r{sent_deadline(attempt, taken_up, begun)};
-      const executor_type ex = executor();
-      static_cast<void>(require_target(ex));
-      if constexpr (std::is_constructible_v<asio::any_io_executor, const executor_type&>) {
-        if (!is_of_context(ex, wheel_context(core())))
-          return asio::post(innermost_executor(ex), std::move(r));
-      }
-      static_cast<void>(post_to_wheel(core(), r));
+      static_cast<void>(require_target(executor()));
+      static_cast<void>(this->post_to_context(r));
     });
   }
 

@@ -148,8 +148,30 @@ protected:
       asio::post(require_target(executor()), std::move(relayed.step));
       return true;
     } else {
-      return post_to_wheel(core(), relayed);
+      return post_to_context(relayed);
     }
+  }
+
+  /// Posts a step to the context of the handler's executor, as post_there().
+  [[nodiscard]] bool post_to_context(relayed_step& relayed)
+  {
+    if constexpr (!runs_anywhere) {
+      if (is_of_other_context()) {
+        asio::post(innermost_executor(require_target(executor())), std::move(relayed));
+        return true;
+      }
+    }
+    return post_to_wheel(core(), relayed);
+  }
+
+  /// Returns true if the handler's context is known and not the wheel's. Then the wheel's may be
+  /// out of work, and must not be needed.
+  [[nodiscard]] bool is_of_other_context() const noexcept
+  {
+    if constexpr (std::is_constructible_v<asio::any_io_executor, const executor_type&>)
+      return !is_of_context(kept_executor(), wheel_context(core()));
+    else
+      return bool(gate_);
   }
 
   /// Gives up a hold.
@@ -211,8 +233,9 @@ protected:
   void deliver()
   {
     left_behind left = take_result();
+    Handler handler = take_handler_and_core();
     left.result.deliver([&](auto&&... values) {
-      call_with_replacement(left.instead, take_handler_and_core(), std::move(values)...);
+      call_with_replacement(left.instead, std::move(handler), std::move(values)...);
     });
   }
 
@@ -274,11 +297,17 @@ private:
     if (leave_and_tell(operation_end::completed)) deliver();
   }
 
+  /// Destroys the state if a move throws.
   [[nodiscard]] left_behind take_result()
   {
-    left_behind left = std::move(left_);
-    std::destroy_at(&left_);
-    return left;
+    try {
+      left_behind left = std::move(left_);
+      std::destroy_at(&left_);
+      return left;
+    } catch (...) {
+      discard();
+      throw;
+    }
   }
 
   [[nodiscard, gnu::noinline, gnu::cold]] Handler take_handler_and_core()
