@@ -123,25 +123,6 @@ void wheel_core::erase_resting(shard& sh) noexcept
   } while (n == erased.size());
 }
 
-std::uint64_t wheel_core::handlers_begun() const noexcept
-{
-  std::uint64_t n = 0;
-  for (shard* sh = shards.latest(); sh; sh = sh->older) {
-    const locked lock(*sh);
-    n += sh->begun();
-  }
-  return n;
-}
-
-bool wheel_core::has_calls_ahead() const noexcept
-{
-  for (shard* sh = shards.latest(); sh; sh = sh->older) {
-    const locked lock(*sh);
-    if (sh->has_calls_ahead(sh->apply_deferred_cancels())) return true;
-  }
-  return false;
-}
-
 // The pressure.
 
 void wheel_core::set_pressure(double p) noexcept

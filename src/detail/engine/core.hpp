@@ -90,28 +90,11 @@ public:
   /// Call this after filing: makes sure of a wake-up.
   void wake_at(maybe_tick when) noexcept;
 
-  /// Decides how a sent wait ends, on the handler's executor. Returns none if it was filed again.
-  [[nodiscard]] wait_outcome begin(wait_op& op, shard& sh, time_point taken_up) noexcept;
-
-  /// An executor has dropped a sent wait: makes it unreachable, and leaves it to the caller to
-  /// destroy.
-  void drop(wait_op& op, shard& sh) noexcept;
-
-  /// An executor has refused a wait: the next pass sends it again. Returns false if the shard is
-  /// closed: treat the wait as dropped then.
-  [[nodiscard]] bool keep_refused(wait_op& op, shard& sh) noexcept;
-
   /// Requests a pass at the next tick that tries again what executors have refused.
   void retry_later() noexcept;
 
-  /// How many handlers have begun, of waits and of operations with a deadline.
-  [[nodiscard]] std::uint64_t handlers_begun() const noexcept;
-
   /// A deadline is in this thread. Returns true if one has been in another.
   bool note_thread() noexcept;
-
-  /// Returns true if handlers of waits are about to be called, here or elsewhere.
-  [[nodiscard]] bool has_calls_ahead() const noexcept;
 
   /// Keeps the core for a deadline that is not filed any more. Requires the lock of its shard.
   void keep_for(wait_op& deadline) noexcept;

@@ -182,27 +182,6 @@ void wheel_core::note_found() noexcept
     due_.add(shards[static_cast<std::size_t>(std::countr_zero(found))]);
 }
 
-wait_outcome wheel_core::begin(wait_op& op, shard& sh, time_point taken_up) noexcept
-{
-  maybe_tick refiled;
-  wait_outcome outcome{};
-  {
-    const locked lock(sh);
-    sh.note_arrived();
-    outcome = sh.begin(op, taken_up, refiled);
-  }
-  if (was_pending(outcome)) count_ended(1);
-  if (refiled) wake_at(*refiled);
-  return outcome;
-}
-
-void wheel_core::drop(wait_op& op, shard& sh) noexcept
-{
-  const locked lock(sh);
-  sh.note_arrived();
-  if (sh.drop(op)) count_ended(1);
-}
-
 // Delivering what has ended.
 
 void wheel_core::post_ended(shard& sh) noexcept

@@ -61,22 +61,45 @@ void start_wait(wheel_core& c, wait_op& op, time_point deadline)
 
 wait_outcome begin_wait(wait_op& op, shard& sh, time_point taken_up) noexcept
 {
-  return sh.core.begin(op, sh, taken_up);
+  maybe_tick refiled;
+  wait_outcome outcome{};
+  {
+    const locked lock(sh);
+    sh.note_arrived();
+    outcome = sh.begin(op, taken_up, refiled);
+  }
+  if (was_pending(outcome)) sh.core.count_ended(1);
+  if (refiled) sh.core.wake_at(*refiled);
+  return outcome;
 }
 
 void drop_wait(wait_op& op, shard& sh) noexcept
 {
-  sh.core.drop(op, sh);
+  const locked lock(sh);
+  sh.note_arrived();
+  if (sh.drop(op)) sh.core.count_ended(1);
 }
 
 bool keep_refused_wait(wait_op& op, shard& sh) noexcept
 {
-  return sh.core.keep_refused(op, sh);
+  {
+    const locked lock(sh);
+    if (sh.is_closed()) return false;
+    sh.note_arrived();
+    sh.keep_refused(op);
+  }
+  sh.core.retry_later();
+  return true;
 }
 
 std::uint64_t handlers_begun(const wheel_core& c) noexcept
 {
-  return c.handlers_begun();
+  std::uint64_t n = 0;
+  for (shard* sh = c.shards.latest(); sh; sh = sh->older) {
+    const locked lock(*sh);
+    n += sh->begun();
+  }
+  return n;
 }
 
 bool note_thread(wheel_core& c) noexcept
@@ -86,7 +109,11 @@ bool note_thread(wheel_core& c) noexcept
 
 bool has_calls_ahead(const wheel_core& c) noexcept
 {
-  return c.has_calls_ahead();
+  for (shard* sh = c.shards.latest(); sh; sh = sh->older) {
+    const locked lock(*sh);
+    if (sh->has_calls_ahead(sh->apply_deferred_cancels())) return true;
+  }
+  return false;
 }
 
 std::atomic<std::size_t>& abandoned_on(wheel_core& c) noexcept

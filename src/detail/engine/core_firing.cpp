@@ -105,18 +105,6 @@ bool wheel_core::note_thread() noexcept
 
 // What executors have refused.
 
-bool wheel_core::keep_refused(wait_op& op, shard& sh) noexcept
-{
-  {
-    const locked lock(sh);
-    if (sh.is_closed()) return false;
-    sh.note_arrived();
-    sh.keep_refused(op);
-  }
-  retry_later();
-  return true;
-}
-
 void wheel_core::retry_later() noexcept
 {
   const tick next = clock.tick_floor(clock.now()) + 1;

@@ -46,11 +46,18 @@ ASIO_WHEEL_EXPORT void intrusive_ptr_release(const wheel_core* c) noexcept;
 ASIO_WHEEL_EXPORT void start_wait(wheel_core& c, wait_op& op, duration delay);
 ASIO_WHEEL_EXPORT void start_wait(wheel_core& c, wait_op& op, time_point deadline);
 
-// A wait on its way through the executor of its handler; see wheel_core.
+// A wait on its way through the executor of its handler.
 
+/// Decides how a sent wait ends, on the handler's executor. Returns none if it was filed again.
 [[nodiscard]] ASIO_WHEEL_EXPORT wait_outcome begin_wait(wait_op& op, shard& sh,
                                                         time_point taken_up) noexcept;
+
+/// An executor has dropped a sent wait: makes it unreachable, and leaves it to the caller to
+/// destroy.
 ASIO_WHEEL_EXPORT void drop_wait(wait_op& op, shard& sh) noexcept;
+
+/// An executor has refused a wait: the next pass sends it again. Returns false if the shard is
+/// closed: treat the wait as dropped then.
 [[nodiscard]] ASIO_WHEEL_EXPORT bool keep_refused_wait(wait_op& op, shard& sh) noexcept;
 
 /// How many handlers have begun, of waits and of operations with a deadline.
