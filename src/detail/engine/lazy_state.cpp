@@ -34,17 +34,6 @@ bool lazy_state::is_all_cancelled(const shard_lock& lock) noexcept
   return is;
 }
 
-void lazy_state::refile_and_wake() noexcept
-{
-  wheel_core& c = core();
-  c.wake_at(refile_earlier());
-}
-
-maybe_tick lazy_state::refile_earlier() noexcept
-{
-  return refile_earlier(enter());
-}
-
 maybe_tick lazy_state::refile_earlier(const shard_lock& lock) noexcept
 {
   lock.at().apply_deferred_cancels();
@@ -62,17 +51,11 @@ void lazy_state::adopt_waits() noexcept
     [this](timer_wait_op& op) { static_cast<lazy_wait_op&>(op).set_deadline(*this); });
 }
 
-void guarding_state::refile_and_wake() noexcept
-{
-  wheel_core& c = core();
-  c.wake_at(refile_earlier());
-}
-
 maybe_tick guarding_state::refile_earlier() noexcept
 {
   // This object may be gone after the waits were filed earlier, and so may the waits.
   const intrusive_ptr<operation_guard> g(guard_.load(std::memory_order_acquire));
-  const maybe_tick when = lazy_state::refile_earlier();
+  const maybe_tick when = lazy_state::refile_earlier(enter());
   return g ? std::min(when, g->refile_earlier()) : when;
 }
 

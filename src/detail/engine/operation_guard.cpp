@@ -47,11 +47,6 @@ tick operation_guard::note_filing() noexcept
   return core_->clock.tick_for(until);
 }
 
-wait_outcome operation_guard::expire(time_point) noexcept
-{
-  return wait_outcome::expired;
-}
-
 /// Files its wait. Returns a tick to wake up at, if any.
 maybe_tick operation_guard::file(shard_lock& lock) noexcept
 {

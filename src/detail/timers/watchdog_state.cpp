@@ -97,7 +97,8 @@ void watchdog_state::set_timeout(duration timeout)
 {
   longest_.store(valid_timeout(timeout), std::memory_order_relaxed);
   shortest_.store(timeout, std::memory_order_relaxed);
-  refile_and_wake();
+  wheel_core& c = core();
+  c.wake_at(refile_earlier());
 }
 
 void watchdog_state::note_activity(peer_activity what, time_point now) noexcept
@@ -108,11 +109,6 @@ void watchdog_state::note_activity(peer_activity what, time_point now) noexcept
 time_point watchdog_state::deadline() const noexcept
 {
   return wheel_clock::add(touched_.load(std::memory_order_relaxed), this->timeout());
-}
-
-wait_outcome watchdog_state::expire(time_point) noexcept
-{
-  return wait_outcome::expired;
 }
 
 void watchdog_state::follow_pressure() noexcept

@@ -18,7 +18,7 @@ namespace asio_wheel::detail {
 /// comes, the shard asks again, and files the wait anew if the deadline has moved: without an
 /// allocation, a handler or an executor. So a wait is filed once per timeout, however often the
 /// deadline moves. The shard asks once more when the handler is about to begin, so that a late move
-/// still counts. After a move to earlier, call refile_and_wake().
+/// still counts. After a move to earlier, call refile_earlier().
 ///
 /// A derived class must cancel in its destructor, or the wheel might ask half an object. It must
 /// move the parts of its deadline and the waits in one critical section.
@@ -48,7 +48,7 @@ protected:
   /// The tick to file a wait under now.
   [[nodiscard]] tick present_tick() const noexcept ASIO_WHEEL_REQUIRES(this);
 
-  /// As refile_earlier() below.
+  /// Call this after the deadline has moved to earlier. Returns a tick to wake up at, if any.
   [[nodiscard]] maybe_tick refile_earlier(const shard_lock& lock) noexcept
     ASIO_WHEEL_REQUIRES(this);
 
@@ -59,12 +59,6 @@ protected:
 
   /// Returns true if cancel_all() has ended a wait whose handler has yet to begin.
   [[nodiscard]] bool is_all_cancelled(const shard_lock& lock) noexcept ASIO_WHEEL_REQUIRES(this);
-
-  /// Call this after the deadline has moved to earlier.
-  void refile_and_wake() noexcept;
-
-  /// As refile_and_wake(), but returns a tick for the caller to wake up at, if any.
-  [[nodiscard]] maybe_tick refile_earlier() noexcept;
 
 private:
   void adopt_waits() noexcept;
@@ -90,11 +84,11 @@ protected:
   /// Cancels what is pending, and guards nothing any more. The destructor must call this.
   void retire() noexcept;
 
-  // As in lazy_state.
-
+  /// As in lazy_state.
   template <class Take>
   void assign(guarding_state& other, Take take) noexcept;
-  void refile_and_wake() noexcept;
+
+  /// As in lazy_state, also for the guard's wait. Takes the locks.
   [[nodiscard]] maybe_tick refile_earlier() noexcept;
 
 private:

@@ -159,7 +159,6 @@ public:
 
 private:
   [[nodiscard]] time_point deadline() const noexcept override;
-  [[nodiscard]] wait_outcome expire(time_point now) noexcept override;
   void set_filed_for(time_point) noexcept override;
 
   static void do_ask(wait_op& base, shard&, wait_request request, time_point taken_up);

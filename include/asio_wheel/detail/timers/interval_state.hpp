@@ -75,7 +75,6 @@ private:
   friend class awaited_tick;
 
   [[nodiscard]] time_point deadline() const noexcept override { return next_; }
-  [[nodiscard]] wait_outcome expire(time_point) noexcept override { return wait_outcome::expired; }
   [[nodiscard]] bool was_ahead() const noexcept override { return was_ahead_; }
 
   void set_next(time_point t) noexcept;
