@@ -11,6 +11,7 @@
 #include ASIO_WHEEL_ASIO(append.hpp)
 #include ASIO_WHEEL_ASIO(basic_stream_socket.hpp)
 #include ASIO_WHEEL_ASIO(buffer.hpp)
+#include ASIO_WHEEL_ASIO(compose.hpp)
 // clang-format on
 #include <boost/beast/core/role.hpp>
 #include <boost/beast/core/stream_traits.hpp>

@@ -9,6 +9,8 @@
 #include <asio_wheel/detail/engine/timer_state.hpp>
 #include <asio_wheel/wheel_timer.hpp>
 
+#include ASIO_WHEEL_ASIO(basic_waitable_timer.hpp)
+
 #include <chrono>
 #include <concepts>
 #include <cstddef>

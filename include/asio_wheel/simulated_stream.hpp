@@ -10,6 +10,8 @@
 
 // clang-format off
 #include ASIO_WHEEL_ASIO(buffer.hpp)
+#include ASIO_WHEEL_ASIO(cancellation_state.hpp)
+#include ASIO_WHEEL_ASIO(compose.hpp)
 #include ASIO_WHEEL_ASIO(socket_base.hpp)
 // clang-format on
 

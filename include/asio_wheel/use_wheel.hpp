@@ -8,7 +8,6 @@
 #include <asio_wheel/wheel_timer_service.hpp>
 
 #include <concepts>
-#include <type_traits>
 
 namespace asio_wheel {
 

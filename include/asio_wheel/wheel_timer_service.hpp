@@ -15,8 +15,6 @@
 
 #include <cstddef>
 #include <optional>
-#include <type_traits>
-#include <utility>
 
 namespace asio_wheel {
 

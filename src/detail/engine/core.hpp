@@ -22,9 +22,7 @@
 #include <cstddef>
 #include <mutex>
 #include <optional>
-#include <shared_mutex>
 #include <thread>
-#include <utility>
 
 namespace asio_wheel::detail {
 

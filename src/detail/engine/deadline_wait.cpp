@@ -8,7 +8,6 @@
 #include <chrono>
 #include <mutex>
 #include <stdexcept>
-#include <utility>
 
 namespace asio_wheel::detail {
 

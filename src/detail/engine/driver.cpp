@@ -3,6 +3,7 @@
 
 #include "driver.hpp"
 
+#include ASIO_WHEEL_ASIO(bind_allocator.hpp)
 #include ASIO_WHEEL_ASIO(bind_executor.hpp)
 #include ASIO_WHEEL_ASIO(system_executor.hpp)
 

@@ -9,6 +9,8 @@
 #include "posting.hpp"
 #include "wheel_clock.hpp"
 
+#include ASIO_WHEEL_ASIO(basic_waitable_timer.hpp)
+
 #include <atomic>
 #include <cstdint>
 #include <memory>

@@ -6,7 +6,6 @@
 #include "core.hpp"
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
 
 namespace asio_wheel::detail {

@@ -17,7 +17,6 @@
 #include <cstdint>
 #include <span>
 #include <typeinfo>
-#include <utility>
 
 namespace asio_wheel::detail {
 

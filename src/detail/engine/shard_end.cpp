@@ -1,8 +1,6 @@
 // L2 engine: waits that have ended, and waits that end uncalled.
 #include "shard.hpp"
 
-#include <utility>
-
 namespace asio_wheel::detail {
 
 bool shard::has_ended() const noexcept

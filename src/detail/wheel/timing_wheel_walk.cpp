@@ -3,7 +3,6 @@
 #include "../base/memory.hpp"
 #include "timing_wheel.hpp"
 
-#include <bit>
 #include <cassert>
 #include <utility>
 

@@ -6,8 +6,6 @@
 #include <asio_wheel/detail/engine/pressure.hpp>
 #include <asio_wheel/idle_window.hpp>
 
-#include <atomic>
-
 namespace asio_wheel::detail {
 
 class wheel_clock;
