@@ -18,8 +18,8 @@ public:
   /// When the waits expire, as of now.
   [[nodiscard]] virtual time_point deadline() const noexcept = 0;
 
-  /// The deadline has passed by `now`, and a wait begins. Returns how it ends: expired, timed_out
-  /// or exhausted.
+  /// The deadline has passed by `now`, and a wait begins. Returns how it ends: expired,
+  /// timed_out, exhausted or repeats.
   [[nodiscard]] virtual wait_outcome expire(time_point /*now*/) noexcept
   {
     return wait_outcome::expired;
