@@ -124,9 +124,9 @@ public:
   /// What is pending, by the type of the handler. It answers who leaks timers.
   ///
   /// Counts every wait once, as long as nothing starts, ends or moves. A wait that does so during
-  /// the call may be missed or with a reference count twice. Misses waits on their way through
-  /// their handlers' own executors, for example in a busy strand, and due operations that their
-  /// guard has not cancelled yet. pending() counts both.
+  /// the call may be missed or counted twice. Misses waits on their way through their handlers' own
+  /// executors, for example in a busy strand, and due operations that their guard has not cancelled
+  /// yet. pending() counts both.
   ///
   /// All coroutines that await on one kind of executor are of one type: see doc/observing.md. The
   /// operations under one watchdog, heartbeat or timed_stream share a wait. It goes by the handler

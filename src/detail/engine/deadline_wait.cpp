@@ -263,7 +263,7 @@ bool deadline_wait::requeue() noexcept
 
 bool deadline_wait::keep_refused() noexcept
 {
-  return keep_unless(&deadline_wait::is_over);
+  return keep(false);
 }
 
 bool deadline_wait::wait_for_next_tick() noexcept
@@ -274,15 +274,16 @@ bool deadline_wait::wait_for_next_tick() noexcept
 
 bool deadline_wait::keep_abandonment() noexcept
 {
-  return keep_unless(&deadline_wait::has_ended);
+  return keep(true);
 }
 
-bool deadline_wait::keep_unless(bool (deadline_wait::*is_too_late)() const noexcept) noexcept
+bool deadline_wait::keep(bool has_begun) noexcept
 {
   wheel_core& c = core();
   {
     const locked lock(*shard_);
-    if ((this->*is_too_late)() || shard_->is_closed()) return false;
+    if (has_begun ? has_ended() : is_over()) return false;
+    if (shard_->is_closed()) return false;
     --holders_;
     shard_->keep_refused(*this);
   }

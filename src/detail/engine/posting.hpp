@@ -101,6 +101,13 @@ public:
       asio::require(std::get<0>(typed_), asio::execution::blocking.never).execute(std::move(f));
   }
 
+  /// Posts the wheel's own function. Returns false if the executor has refused it twice: one that
+  /// refuses every other function might refuse this function for ever, if others alternate with it.
+  [[nodiscard]] bool post_twice(const posted_call& f) const noexcept
+  {
+    return try_post(f) || try_post(f);
+  }
+
   /// Returns true if the context runs the calling thread; false also if the executor cannot say.
   [[nodiscard]] bool running_in_this_thread() const noexcept
   {
@@ -121,6 +128,16 @@ private:
   using variant = std::variant<asio::any_io_executor, io_executor, pool_executor>;
 
   explicit native_executor(variant ex) : counts_timers(ex.index() != 0), typed_(std::move(ex)) {}
+
+  [[nodiscard]] bool try_post(const posted_call& f) const noexcept
+  {
+    try {
+      post(f);
+      return true;
+    } catch (...) {
+      return false;
+    }
+  }
 
   static variant typed(const asio::any_io_executor& ex)
   {
@@ -185,20 +202,13 @@ struct inner_resources {
   task_memory& memory;
   strand_run run;
 
-  /// Posts `run`. Returns false if the executor has refused it twice.
-  [[nodiscard]] bool post_run() noexcept { return try_post_run() || try_post_run(); }
-
-  [[nodiscard]] bool try_post_run() noexcept
+  /// Posts `run`. Returns false if the executor has refused it.
+  [[nodiscard]] bool post_run() noexcept
   {
-    try {
-      native.post(posted_call(memory, [this] {
-        run.call();
-        client.follow_pass();
-      }));
-      return true;
-    } catch (...) {
-      return false;
-    }
+    return native.post_twice(posted_call(memory, [this] {
+      run.call();
+      client.follow_pass();
+    }));
   }
 };
 
@@ -290,34 +300,14 @@ public:
   template <class Function>
   [[nodiscard]] bool post(const native_executor& native, const Function& f) noexcept
   {
-    return post(native, posted_call(memory_, f));
+    const std::shared_lock inside(gate_, std::try_to_lock);
+    return !inside || native.post_twice(posted_call(memory_, f));
   }
 
   /// The context is going away: nothing is posted any more.
   void close() noexcept { gate_.close(); }
 
 private:
-  [[nodiscard]] bool post(const native_executor& native, const posted_call& f) noexcept
-  {
-    const std::shared_lock inside(gate_, std::try_to_lock);
-    if (!inside) return true;
-    // Twice: an executor that refuses every other function might refuse this function for ever, if
-    // passes alternate with it.
-    for (int i = 0; i < 2; ++i)
-      if (try_post(native, f)) return true;
-    return false;
-  }
-
-  [[nodiscard]] static bool try_post(const native_executor& native, const posted_call& f) noexcept
-  {
-    try {
-      native.post(f);
-      return true;
-    } catch (...) {
-      return false;
-    }
-  }
-
   std::atomic<bool> posted_{false};
   gate gate_;
   task_memory memory_;

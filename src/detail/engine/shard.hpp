@@ -33,7 +33,7 @@ class wheel_core;  // NOLINT(cppcoreguidelines-virtual-class-destructor): it is 
 ///
 /// This is safe because a wait in a timer's list can always be cancelled, and because nobody reads
 /// a wait of the shard before the cancels are applied: every function of the shard that reads waits
-/// begins with apply_deferred_cancels(), or requires what that returns.
+/// begins with apply_deferred_cancels(), or requires what that returns, or its caller does.
 class deferred_cancels {
 public:
   [[nodiscard]] bool empty() const noexcept;

@@ -100,12 +100,9 @@ void shard::apply_cancels() noexcept
 
 void shard::end_as_cancelled(wait_op& op) noexcept
 {
-  switch (op.state_) {
-    case wait_state::filed:
-      erase(op);
-      ended_.push_back(op);
-      break;
-    default: break;  // on its way: it will see the state
+  if (op.state_ == wait_state::filed) {  // if not, it is on its way, and will see the state
+    erase(op);
+    ended_.push_back(op);
   }
   set_state(op, wait_state::cancelled);
   ASIO_WHEEL_PROBE(cancel, &op, op.ask_, 1);

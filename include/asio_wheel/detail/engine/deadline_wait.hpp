@@ -219,7 +219,7 @@ private:
 
   /// Returns true if the deadline is over: its operation has ended, or the wait is unreachable.
   [[nodiscard]] bool is_over() const noexcept;
-  [[nodiscard]] bool keep_unless(bool (deadline_wait::*is_too_late)() const noexcept) noexcept;
+  [[nodiscard]] bool keep(bool has_begun) noexcept;
   [[nodiscard]] bool end_first() noexcept;
   [[nodiscard, gnu::noinline, gnu::cold]] bool start_first(shard& sh) noexcept
     ASIO_WHEEL_RELEASE(sh);

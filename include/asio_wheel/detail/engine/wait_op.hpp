@@ -79,8 +79,9 @@ namespace asio_wheel::detail {
 //   shard_table::making_           a new shard
 //   shard                          one at a time; all of them only as virtual time ends
 //
-// Under a shard's lock only the allocator and Asio's own locks are taken. The locks of
-// keyed_scheduler, simulated_connection and context_gate are released before one of these is taken.
+// Under a shard's lock only the allocator's locks are taken, and under the timer's only Asio's. The
+// locks of keyed_scheduler, simulated_connection and context_gate are released before one of these
+// is taken.
 
 class shard;
 class wait_op;
