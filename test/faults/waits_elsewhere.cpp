@@ -373,6 +373,51 @@ BOOST_AUTO_TEST_CASE(a_wait_keeps_its_handlers_context_running)
   BOOST_TEST(calls == 1);
 }
 
+BOOST_AUTO_TEST_CASE(a_wait_that_is_moved_on_its_way_ends_if_its_wheel_has_gone)
+{
+  asio::io_context home;
+  std::array<error_code, 5> ends;
+  int calls = 0;
+  const auto handler = [&](std::size_t i) {
+    return asio::bind_executor(home, [&, i](error_code ec, const auto&...) {
+      ++calls;
+      ends[i] = ec;
+    });
+  };
+  asio::cancellation_signal signal;
+  auto w = std::make_unique<context_with_wheel>();
+  wheel_watchdog dog(w->wheel, 5ms);
+  wheel_watchdog with_slot(w->wheel, 5ms);
+  heartbeat beat(w->wheel, {.interval = 5ms});
+  wheel_interval interval(w->wheel, 5ms);
+  keyed_scheduler<int> tasks({w->wheel, home.get_executor()});
+  dog.async_expired(handler(0));
+  with_slot.async_expired(asio::bind_cancellation_slot(signal.slot(), handler(1)));
+  beat.async_next(handler(2));
+  interval.async_tick(handler(3));
+  const auto life = std::make_shared<int>();
+  tasks.run_after(1, 5ms, [life] { BOOST_TEST(false, "called"); });
+  support::run_to_end(w->context);
+  BOOST_TEST(calls == 0);
+  std::this_thread::sleep_for(10ms);
+  dog.set_timeout(1h);
+  dog.touch();
+  with_slot.set_timeout(1h);
+  with_slot.touch();
+  beat.received();
+  interval.reset();
+  tasks.reschedule(1, 1h);
+  w.reset();
+  home.poll();
+  BOOST_TEST(home.stopped());
+  BOOST_TEST(calls == 4);
+  for (const std::size_t i : {0U, 1U}) BOOST_TEST(ends[i] == asio::error::operation_aborted);
+  BOOST_TEST(tasks.size() == 0U);
+  BOOST_TEST(life.use_count() == 1);
+  signal.emit(asio::cancellation_type::terminal);
+  BOOST_TEST(dog.cancel() == 0U);
+}
+
 BOOST_AUTO_TEST_CASE(destructors_start_further_waits_while_the_context_goes)
 {
   struct again {

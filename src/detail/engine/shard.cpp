@@ -219,6 +219,13 @@ bool shard::refile_later(lazy_wait_op& op, time_point now, maybe_tick& refiled) 
   return true;
 }
 
+/// Returns true if a lazy wait has moved on its way, and nothing is filed here any more.
+bool shard::has_moved_too_late(const wait_op& op) const noexcept
+{
+  return closed_ && op.lazy_ &&
+         static_cast<const lazy_wait_op&>(op).deadline_->deadline() > clock_.now();
+}
+
 // begin
 
 wait_op* shard::pop_due(cancels_applied applied, time_point now, wait_request& request,
@@ -274,7 +281,7 @@ wait_outcome shard::decide(cancels_applied, wait_op& op, time_point taken_up,
   auto outcome = wait_outcome::expired;
   if (op.state_ == wait_state::rejected) {
     outcome = wait_outcome::rejected;
-  } else if (op.state_ == wait_state::cancelled) {
+  } else if (op.state_ == wait_state::cancelled || has_moved_too_late(op)) {
     outcome = wait_outcome::cancelled;
   } else if (is_all_cancelled(op)) {
     outcome = wait_outcome::cancelled;

@@ -441,6 +441,7 @@ private:
   void put_ended(wait_op& op) noexcept ASIO_WHEEL_REQUIRES(this);
   [[nodiscard]] bool refile_later(lazy_wait_op& op, time_point now, maybe_tick& refiled) noexcept
     ASIO_WHEEL_REQUIRES(this);
+  [[nodiscard]] bool has_moved_too_late(const wait_op& op) const noexcept ASIO_WHEEL_REQUIRES(this);
   [[nodiscard]] bool end_uncalled(wait_op& op, std::uint64_t& ended) noexcept
     ASIO_WHEEL_REQUIRES(this);
 
