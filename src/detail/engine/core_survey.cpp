@@ -1,5 +1,4 @@
 // L2 engine: who waits, found out while waits start and end.
-#include <asio_wheel/wheel_timer_service.hpp>
 
 #include "core.hpp"
 
@@ -184,17 +183,3 @@ private:
 }
 
 }  // namespace asio_wheel::detail
-
-namespace asio_wheel {
-
-pending_handlers wheel_timer_service::pending_by_handler() const
-{
-  return core_->pending_by_handler();
-}
-
-std::optional<wheel_timer_service::time_point> wheel_timer_service::next_expiry() const
-{
-  return core_->next_expiry();
-}
-
-}  // namespace asio_wheel
