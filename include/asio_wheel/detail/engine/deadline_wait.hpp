@@ -219,6 +219,7 @@ private:
 
   /// Returns true if the deadline is over: its operation has ended, or the wait is unreachable.
   [[nodiscard]] bool is_over() const noexcept;
+  /// keep_refused() or, for a deadline that has begun, keep_abandonment().
   [[nodiscard]] bool keep(bool has_begun) noexcept;
   [[nodiscard]] bool end_first() noexcept;
   [[nodiscard, gnu::noinline, gnu::cold]] bool start_first(shard& sh) noexcept

@@ -201,8 +201,8 @@ private:
 
   /// Leaves the deadline to the next tick if it should wait. While handlers of waits are about to
   /// be called, any of them may run where the deadline is. And if several threads run the context,
-  /// one of them may have taken a completion from it, and have lost its processor. A context that
-  /// is not the wheel's has no such ticks.
+  /// one of them may have taken a completion from it, and have lost its processor. In another
+  /// context it goes round instead: nobody may be left to make the wheel's next tick.
   bool pauses(bool is_clear)
   {
     constexpr int rounds_at_once = 8, most_pauses = 512, most_when_clear = 4;
