@@ -94,6 +94,12 @@ public:
   /// A deadline is in this thread. Returns true if one has been in another.
   bool note_thread() noexcept;
 
+  /// How many handlers have begun, of waits and of operations with a deadline.
+  [[nodiscard]] std::uint64_t handlers_begun() const noexcept;
+
+  /// Returns true if handlers of waits are about to be called, here or elsewhere.
+  [[nodiscard]] bool has_calls_ahead() const noexcept;
+
   /// Keeps the core for a deadline that is not filed any more. Requires the lock of its shard.
   void keep_for(wait_op& deadline) noexcept;
 

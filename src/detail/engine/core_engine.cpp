@@ -92,30 +92,6 @@ bool keep_refused_wait(wait_op& op, shard& sh) noexcept
   return true;
 }
 
-std::uint64_t handlers_begun(const wheel_core& c) noexcept
-{
-  std::uint64_t n = 0;
-  for (shard* sh = c.shards.latest(); sh; sh = sh->older) {
-    const locked lock(*sh);
-    n += sh->begun();
-  }
-  return n;
-}
-
-bool note_thread(wheel_core& c) noexcept
-{
-  return c.note_thread();
-}
-
-bool has_calls_ahead(const wheel_core& c) noexcept
-{
-  for (shard* sh = c.shards.latest(); sh; sh = sh->older) {
-    const locked lock(*sh);
-    if (sh->has_calls_ahead(sh->apply_deferred_cancels())) return true;
-  }
-  return false;
-}
-
 std::atomic<std::size_t>& abandoned_on(wheel_core& c) noexcept
 {
   return c.abandoned;

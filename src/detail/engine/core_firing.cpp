@@ -103,6 +103,25 @@ bool wheel_core::note_thread() noexcept
   return has_several_threads_;
 }
 
+std::uint64_t wheel_core::handlers_begun() const noexcept
+{
+  std::uint64_t n = 0;
+  for (shard* sh = shards.latest(); sh; sh = sh->older) {
+    const locked lock(*sh);
+    n += sh->begun();
+  }
+  return n;
+}
+
+bool wheel_core::has_calls_ahead() const noexcept
+{
+  for (shard* sh = shards.latest(); sh; sh = sh->older) {
+    const locked lock(*sh);
+    if (sh->has_calls_ahead(sh->apply_deferred_cancels())) return true;
+  }
+  return false;
+}
+
 // What executors have refused.
 
 void wheel_core::retry_later() noexcept

@@ -223,6 +223,42 @@ deadline_wait::firing deadline_wait::begin(time_point taken_up) noexcept
   return firing::off;
 }
 
+step deadline_wait::first_step(time_point taken_up) const noexcept
+{
+  return {step_kind::fire, taken_up, core().handlers_begun()};
+}
+
+deadline_wait::firing deadline_wait::arrive(step& deadline, bool is_of_other_context) noexcept
+{
+  constexpr int most_rounds = 256, rounds_at_once = 8, most_ticks = 512, most_ticks_when_clear = 4;
+  if (check() == firing::off) return firing::off;
+  wheel_core& c = core();
+  const std::uint64_t begun = c.handlers_begun();
+  const bool has_begun = begun != std::exchange(deadline.begun, begun);
+  const bool has_peers = c.note_thread();
+  const bool is_clear = rounds_ != 0 && !has_begun;
+  if (rounds_ == 0) ++rounds_;
+  if (has_begun) ++rounds_;  // so a handler has begun on the way if there is more than one
+  const bool wants_tick =
+    is_clear ? has_peers && rounds_ > 1 && ticks_ < most_ticks_when_clear
+             : rounds_ % rounds_at_once == 0 && ticks_ < most_ticks && c.has_calls_ahead();
+  if (wants_tick && !is_of_other_context && wait_for_next_tick()) return firing::kept;
+  return is_clear || rounds_ >= most_rounds ? begin(deadline.taken_up) : firing::later;
+}
+
+/// Leaves a deadline on its way to the next tick. Returns false, with nothing changed, if it does
+/// not wait for one.
+bool deadline_wait::wait_for_next_tick() noexcept
+{
+  constexpr std::chrono::milliseconds longest{4};
+  if (core().options.tick > longest || core().clock.is_stopped()) return false;
+  const auto rounds = std::exchange(rounds_, std::uint16_t{0});  // before others may have the state
+  ++ticks_;
+  if (keep(step_kind::fire)) return true;
+  rounds_ = rounds;
+  return false;
+}
+
 wait_outcome deadline_wait::ask_replacement() const noexcept
 {
   const locked lock(*shard_);
@@ -261,49 +297,25 @@ bool deadline_wait::requeue() noexcept
   return false;
 }
 
-bool deadline_wait::keep_refused() noexcept
-{
-  return keep(false);
-}
-
-bool deadline_wait::wait_for_next_tick() noexcept
-{
-  constexpr std::chrono::milliseconds longest{4};
-  return core().options.tick <= longest && !core().clock.is_stopped() && keep_refused();
-}
-
-bool deadline_wait::keep_abandonment() noexcept
-{
-  return keep(true);
-}
-
-bool deadline_wait::keep(bool has_begun) noexcept
-{
-  wheel_core& c = core();
-  {
-    const locked lock(*shard_);
-    if (has_begun ? has_ended() : is_over()) return false;
-    if (shard_->is_closed()) return false;
-    --holders_;
-    shard_->keep_refused(*this);
-  }
-  c.retry_later();
-  return true;
-}
-
-bool deadline_wait::keep_finished() noexcept
+bool deadline_wait::keep(step_kind refused) noexcept
 {
   wheel_core& c = core();
   {
     const locked lock(*shard_);
     if (shard_->is_closed()) return false;
-    shard_->keep_finished(*this);
+    if (refused == step_kind::deliver) {
+      shard_->keep_finished(*this);
+    } else {
+      if (refused == step_kind::fire ? is_over() : has_ended()) return false;
+      --holders_;
+      shard_->keep_refused(*this);
+    }
   }
   c.retry_later();
   return true;
 }
 
-void deadline_wait::drop() noexcept
+void deadline_wait::drop_deadline() noexcept
 {
   const locked lock(*shard_);
   if (shard_->drop(*this)) core().count_ended(1);

@@ -29,6 +29,21 @@ enum class operation_end : std::uint8_t {
   completed,  ///< it has left its result behind
 };
 
+/// What the handler's executor is to do next for an operation.
+enum class step_kind : std::uint8_t {
+  fire,     ///< the deadline has come
+  abandon,  ///< the operation had time to end, and the handler waits no longer
+  deliver,  ///< the operation has completed, and left its result behind
+};
+
+struct step {
+  step_kind kind;
+
+  // Of a deadline.
+  time_point taken_up{};    ///< by the wheel
+  std::uint64_t begun = 0;  ///< how many handlers of the wheel had begun, when last looked at
+};
+
 /// Throws std::logic_error: no wheel for a deadline can be found.
 [[noreturn]] ASIO_WHEEL_EXPORT void fail_without_wheel();
 
@@ -155,15 +170,43 @@ protected:
   enum class firing : std::uint8_t {
     now,    ///< it begins: the operation is to be cancelled
     later,  ///< it goes behind what is queued first
+    kept,   ///< the wheel has it again, and its hold
     off,    ///< there is nothing to cancel
   };
 
   /// Returns `off` if a deadline on its way has nothing to cancel any more, else `later`.
   [[nodiscard]] firing check() noexcept;
 
-  /// Decides on a deadline that has arrived. Says `later` once after each cancellation from
-  /// outside.
+  /// Decides on a deadline that is where it may fire. Says `later` once after each cancellation
+  /// from outside.
   [[nodiscard]] firing begin(time_point taken_up) noexcept;
+
+  /// The first step of a deadline to another executor than the wheel's.
+  [[nodiscard]] step first_step(time_point taken_up) const noexcept;
+
+  /// Decides on a deadline that has arrived at such an executor: begin(), or another **round**,
+  /// from the executor through its context, behind what is queued, and back.
+  ///
+  /// A handler that has destroyed an I/O object may have run on the executor before the deadline,
+  /// while the object's aborted operation has yet to get there. Any handler of the wheel may be the
+  /// one. With several threads, one of them may have taken that operation's completion from the
+  /// context, and have lost its processor. So, from the first of these rows that is true:
+  ///
+  /// | At the executor, the deadline                                   | goes        | at most |
+  /// |-----------------------------------------------------------------|-------------|--------:|
+  /// | has lost its operation, or was ended                            | off         |         |
+  /// | is back, no handler has begun on this round but on one before,  | to the next |         |
+  /// | and deadlines have been in several threads                      | tick        |       4 |
+  /// | is back, no handler has begun on this round                     | to begin()  |         |
+  /// | has made eight rounds, and handlers are about to be called      | to the next |         |
+  /// |                                                                 | tick        |     512 |
+  /// | has made 256 rounds                                             | to begin()  |         |
+  /// | is there for the first time, or handlers have begun             | round       |         |
+  ///
+  /// It begins to count rounds again after a tick. It waits for no tick that is long, or of a clock
+  /// that stands still, or if the executor is of another context than the wheel's: nobody may be
+  /// left to make that tick.
+  [[nodiscard]] firing arrive(step& deadline, bool is_of_other_context) noexcept;
 
   /// Returns true if the operation still runs. Requires a hold.
   [[nodiscard]] bool goes_on() noexcept;
@@ -176,25 +219,13 @@ protected:
   /// the operation has ended meanwhile and the state is now the caller's.
   [[nodiscard]] bool requeue() noexcept;
 
-  /// An executor has refused the deadline: gives up its hold, and the next pass tries again.
-  /// Returns false, with nothing changed, if the operation has ended or the wheel is closed.
-  [[nodiscard]] bool keep_refused() noexcept;
-
-  /// Leaves a deadline on its way to the next tick, as keep_refused(). Returns false, with nothing
-  /// changed, also if ticks are long, or if the clock stands still.
-  [[nodiscard]] bool wait_for_next_tick() noexcept;
-
-  /// An executor has refused to abandon the operation, whose deadline has begun: gives up the hold,
-  /// and the next pass tries again. Returns false, with nothing changed, if the operation has ended
-  /// or the wheel is closed.
-  [[nodiscard]] bool keep_abandonment() noexcept;
-
-  /// An executor has refused the result: the next pass tries again. Returns false if the wheel is
-  /// closed. Requires that the state is the caller's.
-  [[nodiscard]] bool keep_finished() noexcept;
+  /// An executor has refused a step: gives up its hold, and the next pass tries again. Returns
+  /// false, with nothing changed, if the wheel is closed, or if nothing is left to do but to
+  /// release the hold. A result has no hold: it requires that the state is the caller's.
+  [[nodiscard]] bool keep(step_kind refused) noexcept;
 
   /// An executor has dropped the deadline on its way.
-  void drop() noexcept;
+  void drop_deadline() noexcept;
 
   /// What to report in place of operation_aborted: timed_out or rejected, or `expired` for nothing.
   [[nodiscard]] wait_outcome replacement() const noexcept { return replacement_; }
@@ -219,8 +250,7 @@ private:
 
   /// Returns true if the deadline is over: its operation has ended, or the wait is unreachable.
   [[nodiscard]] bool is_over() const noexcept;
-  /// keep_refused() or, for a deadline that has begun, keep_abandonment().
-  [[nodiscard]] bool keep(bool has_begun) noexcept;
+  [[nodiscard]] bool wait_for_next_tick() noexcept;
   [[nodiscard]] bool end_first() noexcept;
   [[nodiscard, gnu::noinline, gnu::cold]] bool start_first(shard& sh) noexcept
     ASIO_WHEEL_RELEASE(sh);
@@ -236,14 +266,11 @@ private:
   operation_end end_ = operation_end::none;
   const std::uint8_t cause_ = 0;  ///< of a guarded operation: see guarded_by
 
-  embedded_signal signal_;
-};
+  // Only for the thread that has the deadline.
+  std::uint16_t rounds_ = 0;  ///< since the latest tick
+  std::uint16_t ticks_ = 0;   ///< that it has waited for
 
-/// A step of an operation that its handler's executor is to make.
-enum class step : std::uint8_t {
-  fire,     ///< the deadline has come
-  abandon,  ///< the operation had time to end, and the handler waits no longer
-  deliver,  ///< the operation has completed, and left its result behind
+  embedded_signal signal_;
 };
 
 /// Where a step has arrived.
@@ -253,25 +280,23 @@ enum class arrival : std::uint8_t {
   nowhere,   ///< an executor has dropped it
 };
 
-/// A step on its way through an executor.
+/// A step on its way through an executor, with a hold on the state, or with the state itself.
 ///
 /// One type for all operations: what an executor does with such a function is compiled once, not
 /// for each handler. A WebSocket on TLS has hundreds of handlers.
 class sent_step {
 public:
-  /// Takes the step up again.
-  using take_fn = void (*)(deadline_wait& op, const sent_step& s, arrival at);
+  using take_fn = void (*)(deadline_wait& op, const step& s, arrival at);
 
-  sent_step(deadline_wait& op, take_fn take, const submission& attempt, step s) noexcept
-    : what(s),
+  /// @param take  takes the step up where it has arrived
+  sent_step(deadline_wait& op, take_fn take, const submission& attempt, const step& s) noexcept
+    : step_(s),
       op_(&op),
       take_(take),
       attempt_(&attempt)
   {}
   sent_step(sent_step&& other) noexcept
-    : what(other.what),
-      taken_up(other.taken_up),
-      begun(other.begun),
+    : step_(other.step_),
       op_(std::exchange(other.op_, nullptr)),
       take_(other.take_),
       attempt_(other.attempt_)
@@ -284,15 +309,10 @@ public:
 
   void operator()() { arrive(arrival::here); }
 
-  void arrive(arrival at) { take_(*std::exchange(op_, nullptr), *this, at); }
-
-  const step what;
-
-  // Of a deadline.
-  time_point taken_up{};
-  std::uint64_t begun = 0;  ///< the wheel's handlers, when last at the executor
+  void arrive(arrival at) { take_(*std::exchange(op_, nullptr), step_, at); }
 
 private:
+  const step step_;
   deadline_wait* op_;
   const take_fn take_;
   const submission* attempt_;
@@ -300,9 +320,9 @@ private:
 
 /// A sent_step on its way through another executor than the handler's.
 struct relayed_step {
-  sent_step step;
+  sent_step sent;
 
-  void operator()() { step.arrive(arrival::half_way); }
+  void operator()() { sent.arrive(arrival::half_way); }
 };
 
 }  // namespace asio_wheel::detail

@@ -60,15 +60,6 @@ ASIO_WHEEL_EXPORT void drop_wait(wait_op& op, shard& sh) noexcept;
 /// closed: treat the wait as dropped then.
 [[nodiscard]] ASIO_WHEEL_EXPORT bool keep_refused_wait(wait_op& op, shard& sh) noexcept;
 
-/// How many handlers have begun, of waits and of operations with a deadline.
-[[nodiscard]] ASIO_WHEEL_EXPORT std::uint64_t handlers_begun(const wheel_core& c) noexcept;
-
-/// A deadline is in this thread. Returns true if one has been in another.
-[[nodiscard]] ASIO_WHEEL_EXPORT bool note_thread(wheel_core& c) noexcept;
-
-/// Returns true if handlers of waits are about to be called, here or elsewhere.
-[[nodiscard]] ASIO_WHEEL_EXPORT bool has_calls_ahead(const wheel_core& c) noexcept;
-
 /// How many operations go on without their handlers.
 [[nodiscard]] ASIO_WHEEL_EXPORT std::atomic<std::size_t>& abandoned_on(wheel_core& c) noexcept;
 

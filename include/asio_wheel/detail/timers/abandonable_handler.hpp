@@ -7,6 +7,7 @@
 #include <asio_wheel/detail/engine/engine.hpp>
 #include <asio_wheel/detail/engine/wait_handler.hpp>
 
+#include <cstdint>
 #include <optional>
 #include <tuple>
 #include <type_traits>
@@ -75,7 +76,8 @@ public:
 
   [[nodiscard]] const Handler& inner() const noexcept { return *handler_; }
 
-  bool is_late = false;  ///< the operation was asked to stop, and is to be abandoned
+  bool is_late = false;    ///< the operation was asked to stop, and is to be abandoned
+  std::uint8_t turns = 0;  ///< how often it had time to end since
 
   template <class... Args>
   void operator()(Args&&... args)

@@ -85,10 +85,12 @@ public:
 
 private:
   friend base;
-  using base::check, base::begin, base::core, base::drop, base::executor, base::goes_on,
-    base::handler_, base::keep_abandonment, base::keep_refused, base::leave_alone,
+  using base::begin, base::check, base::core, base::deliver, base::destroy, base::drop,
+    base::executor, base::finish_elsewhere, base::first_step, base::goes_on, base::handler_,
+    base::has_other_context, base::has_other_executor, base::keep, base::leave_alone,
+    base::make_sent, base::pass_on, base::post_there, base::post_to_context,
     base::release_elsewhere, base::release_here, base::replacement, base::replacement_error,
-    base::requeue, base::submit_or_keep, base::submit_there, base::wait_for_next_tick;
+    base::requeue, base::send, base::submit_there;
   using typename base::firing;
 
   /// Passes on a cancellation from the slot of the user's handler.
@@ -115,140 +117,58 @@ private:
   {
     if (request == wait_request::describe()) return describe_handler<Handler>(at);
     auto& self = static_cast<deadline_operation&>(base);
-    if (request == wait_request::destroy()) return self.discard();  // the result
+    if (request == wait_request::destroy()) return self.destroy();  // with the result
     if constexpr (is_abandonable<Handler>)
-      if (self.handler_.is_late) return self.dispatch_abandonment();
+      if (self.handler_.is_late) return self.send({step_kind::abandon});
     if constexpr (!runs_anywhere)
-      if (self.is_elsewhere() && self.check() != firing::off)
-        return self.send(taken_up, handlers_begun(self.core()));
+      if (self.has_other_executor() && self.check() != firing::off)
+        return self.send(self.first_step(taken_up));
     switch (self.begin(taken_up)) {
       case firing::now: return self.fire();
       case firing::later:
         if (self.requeue()) self.finish_elsewhere();
         return;
+      case firing::kept: return;
       case firing::off: return self.release_elsewhere();
     }
   }
 
   /// A step has arrived, with the hold on the state, or the state, that it was sent with.
-  static void take(deadline_wait& op, const sent_step& s, arrival at)
+  static void take(deadline_wait& op, const step& s, arrival at)
   {
     auto& self = static_cast<deadline_operation&>(op);
-    if (runs_anywhere && at == arrival::half_way) at = arrival::here;
-    switch (s.what) {
-      case step::fire:
-        if (at == arrival::here) return self.arrive(s.taken_up, s.begun);
-        if (at == arrival::nowhere) return self.drop_and_release();
-        return self.send(s.taken_up, s.begun);
-      case step::abandon:
-        if constexpr (is_abandonable<Handler>) {
-          if (at == arrival::here) return self.abandon_unless_ended();
-          if (at == arrival::nowhere) return self.release_elsewhere();
-          return self.dispatch_abandonment();
-        }
+    if (at == arrival::nowhere) return self.drop(s.kind);
+    if constexpr (!runs_anywhere)
+      if (at == arrival::half_way) return self.send(s);
+    switch (s.kind) {
+      case step_kind::fire:
+        if constexpr (!runs_anywhere) self.arrive(s);
         return;
-      case step::deliver:
-        if (at == arrival::here) return self.deliver();
-        if (at == arrival::nowhere) return self.discard();
-        return self.dispatch_result();
+      case step_kind::abandon:
+        if constexpr (is_abandonable<Handler>) self.abandon_unless_ended();
+        return;
+      case step_kind::deliver: return self.deliver();
     }
   }
 
-  [[nodiscard]] sent_step sent_deadline(const submission& attempt, time_point taken_up,
-                                        std::uint64_t begun) noexcept
+  /// The deadline is at the handler's executor, which is not the wheel's.
+  void arrive(step deadline)
   {
-    sent_step s = this->sent(attempt, step::fire);
-    s.taken_up = taken_up;
-    s.begun = begun;
-    return s;
-  }
-
-  /// Sends the deadline to the handler's executor, with its hold. `begun` is how many handlers of
-  /// the wheel had begun when it was there last, or was taken up.
-  ///
-  /// On a strand, a handler that has destroyed an I/O object may have run before the deadline,
-  /// while the object's aborted operation has yet to reach the strand. So the deadline goes from
-  /// the executor once through its context, behind what is queued, and back. If a handler of the
-  /// wheel has begun meanwhile, the deadline goes round again, as that handler may have destroyed
-  /// the object.
-  void send(time_point taken_up, std::uint64_t begun)
-  {
-    pass_on([&](const submission& attempt) {
-      sent_step d = sent_deadline(attempt, taken_up, begun);
-      const executor_type ex = executor();
-      static_cast<void>(require_target(ex));
-      if constexpr (never_blocks<executor_type>)
-        asio::post(ex, std::move(d));
-      else
-        asio::dispatch(ex, std::move(d));
-    });
-  }
-
-  /// Runs on the handler's executor.
-  void arrive(time_point taken_up, std::uint64_t begun)
-  {
-    constexpr int most_rounds = 256;
-    if (check() == firing::off) return release_here();
-    const std::uint64_t now_begun = handlers_begun(core());
-    const bool is_first = rounds_ == 0;
-    const bool is_clear = now_begun == begun && !is_first;
-    if (is_first) ++rounds_;
-    if (now_begun != begun) ++rounds_;
-    if (pauses(is_clear)) return;
-    if (is_clear || rounds_ >= most_rounds) return fire_here(taken_up);
-    go_round(taken_up, now_begun);
-  }
-
-  /// Leaves the deadline to the next tick if it should wait. While handlers of waits are about to
-  /// be called, any of them may run where the deadline is. And if several threads run the context,
-  /// one of them may have taken a completion from it, and have lost its processor. In another
-  /// context it goes round instead: nobody may be left to make the wheel's next tick.
-  bool pauses(bool is_clear)
-  {
-    constexpr int rounds_at_once = 8, most_pauses = 512, most_when_clear = 4;
-    const bool has_peers = note_thread(core());
-    if (this->is_of_other_context()) return false;
-    const bool wants =
-      is_clear ? has_peers && rounds_ > 1 && pauses_ < most_when_clear
-               : rounds_ % rounds_at_once == 0 && pauses_ < most_pauses && has_calls_ahead(core());
-    if (!wants) return false;
-    ++pauses_;
-    const auto rounds = std::exchange(rounds_, 0);  // before others may have the state
-    if (wait_for_next_tick()) return true;
-    rounds_ = rounds;
-    return false;
-  }
-
-  /// Sends the deadline once through the context of the handler's executor.
-  void go_round(time_point taken_up, std::uint64_t begun)
-  {
-    pass_on([&](const submission& attempt) {
-      relayed_step r{sent_deadline(attempt, taken_up, begun)};
-      static_cast<void>(require_target(executor()));
-      static_cast<void>(this->post_to_context(r));
-    });
-  }
-
-  template <class Post>
-  void pass_on(Post post)
-  {
-    if (!submit_or_keep(post, [&] { return keep_refused(); })) drop_and_release();
-  }
-
-  void drop_and_release()
-  {
-    drop();
-    release_elsewhere();
-  }
-
-  /// The deadline has arrived: cancels the operation if it still runs, on the handler's executor.
-  void fire_here(time_point taken_up)
-  {
-    switch (begin(taken_up)) {
+    switch (deadline_wait::arrive(deadline, has_other_context())) {
       case firing::now: return fire();
-      case firing::later: return go_round(taken_up, handlers_begun(core()));
+      case firing::later: return go_round(deadline);
+      case firing::kept: return;
       case firing::off: return release_here();
     }
+  }
+
+  /// Sends the deadline through the context of the handler's executor, and back.
+  void go_round(const step& deadline)
+  {
+    pass_on(step_kind::fire, [&](const submission& attempt) {
+      relayed_step r{make_sent(attempt, deadline)};
+      static_cast<void>(post_to_context(r));
+    });
   }
 
   /// The deadline begins: cancels the operation, on the handler's executor.
@@ -257,7 +177,6 @@ private:
     if constexpr (is_abandonable<Handler>) {
       ask_to_stop(this->type());
       handler_.is_late = true;
-      rounds_ = 0;
       if (!give_time()) abandon_here();
     } else {
       emit(this->type());
@@ -288,30 +207,18 @@ private:
   /// executor refuses.
   [[nodiscard]] bool give_time()
   {
-    const auto post = [&](const submission& attempt) {
-      relayed_step a{this->sent(attempt, step::abandon)};
-      static_cast<void>(this->post_there(a));
-    };
-    switch (submit_there(post)) {
-      case submission_result::taken: break;
-      case submission_result::refused: return false;
-      case submission_result::dropped: release_elsewhere(); break;
-    }
-    return true;
-  }
-
-  void dispatch_abandonment()
-  {
-    const auto post = [&](const submission& attempt) {
-      asio::dispatch(require_target(executor()), this->sent(attempt, step::abandon));
-    };
-    if (!submit_or_keep(post, [&] { return keep_abandonment(); })) release_elsewhere();
+    const submission_result r = submit_there([&](const submission& attempt) {
+      relayed_step a{make_sent(attempt, {step_kind::abandon})};
+      static_cast<void>(post_there(a));
+    });
+    if (r == submission_result::dropped) drop(step_kind::abandon);
+    return r != submission_result::refused;
   }
 
   void abandon_unless_ended()
   {
-    constexpr int most_rounds = 8;
-    if (++rounds_ < most_rounds && goes_on() && give_time()) return;
+    constexpr int most_turns = 8;
+    if (++handler_.turns < most_turns && goes_on() && give_time()) return;
     abandon_here();
   }
 
@@ -326,7 +233,7 @@ private:
     try {
       results.emplace();
     } catch (...) {
-      if (keep_abandonment()) return;
+      if (keep(step_kind::abandon)) return;
       release_elsewhere();
       throw;
     }
@@ -347,10 +254,6 @@ private:
       throw;
     }
   }
-
-  // Of the deadline, so far.
-  std::uint16_t rounds_ = 0;
-  std::uint16_t pauses_ = 0;
 };
 
 /// What the operation proper completes: the owner of the state. It has the user's handler's

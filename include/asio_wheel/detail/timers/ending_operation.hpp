@@ -13,7 +13,7 @@
 #include <asio_wheel/detail/engine/wait_handler.hpp>
 #include <asio_wheel/detail/timers/policy_use.hpp>
 
-#include <memory>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -32,6 +32,21 @@ template <class Function>
 
 /// Base of `Operation`, a deadline_operation with the other arguments: the user's handler, the way
 /// to its executor, and the result if the handler cannot be called at once.
+///
+/// Who has the state, and how it is given up:
+///
+/// | It belongs to                       | until                        | and then to          |
+/// |-------------------------------------|------------------------------|----------------------|
+/// | the operation proper                | complete(), abandon()        | nobody, or a holder  |
+/// | beside it, **holders**: each        | release_here(),              | the last holder, if  |
+/// | initiation, deadline, cancellation  | release_elsewhere(), keep()  | the operation is over |
+/// | the last holder                     | deliver() or destroy()       | nobody               |
+/// | the same, on another executor       | finish_elsewhere()           | the step `deliver`   |
+/// | the step `deliver`, on its way      | deliver(); drop()            | nobody               |
+/// | the same, but refused               | keep()                       | the next pass        |
+/// | the next pass                       | send(), destroy()            | the step; nobody     |
+///
+/// Where nobody has the state any more, it is freed before the user's handler is called.
 template <class Operation, class Handler, class Fallback, class Where, class... Signatures>
 class ending_operation : public deadline_wait {
 public:
@@ -87,7 +102,7 @@ protected:
       policy_(where),
       feeds_(where)
   {}
-  ~ending_operation() {}  // no result is left here by then
+  ~ending_operation() = default;
 
   /// The handler's executor, as a copy: while it has a function of the state, the state may go.
   [[nodiscard]] executor_type executor() const noexcept { return kept_executor(); }
@@ -111,7 +126,7 @@ protected:
   }
 
   /// Returns true if the handler is to be called elsewhere than a wait of the wheel.
-  [[nodiscard]] bool is_elsewhere() const noexcept
+  [[nodiscard]] bool has_other_executor() const noexcept
   {
     return gate_ || !is_native(executor(), native());
   }
@@ -124,19 +139,40 @@ protected:
     return there ? submit(this, post) : submission_result::dropped;
   }
 
-  /// The same. If the executor refuses the function, calls `keep()`, which leaves the rest to the
-  /// next pass. Returns false if neither the executor nor the next pass has it.
-  template <class Post, class Keep>
-  [[nodiscard]] bool submit_or_keep(Post post, Keep keep)
+  /// The same, for a step, with the caller's hold on the state, or with the state itself. If the
+  /// executor refuses the step, leaves it to the next pass.
+  template <class Post>
+  void pass_on(step_kind k, Post post)
   {
     const submission_result r = submit_there(post);
-    return r == submission_result::taken || (r == submission_result::refused && keep());
+    if (r == submission_result::taken || (r == submission_result::refused && keep(k))) return;
+    drop(k);
   }
 
-  /// A step to be passed to an executor, with the caller's hold on the state, or the state itself.
-  [[nodiscard]] sent_step sent(const submission& attempt, step s) noexcept
+  /// Gives up what a step had that nobody will make.
+  void drop(step_kind k)
+  {
+    if (k == step_kind::deliver) return destroy();
+    if (k == step_kind::fire) drop_deadline();
+    release_elsewhere();
+  }
+
+  [[nodiscard]] sent_step make_sent(const submission& attempt, const step& s) noexcept
   {
     return {*this, &Operation::take, attempt, s};
+  }
+
+  /// Sends a step to the handler's executor. A deadline goes behind what is queued there.
+  void send(const step& s)
+  {
+    pass_on(s.kind, [&](const submission& attempt) {
+      sent_step sent = make_sent(attempt, s);
+      const executor_type ex = executor();
+      static_cast<void>(require_target(ex));
+      if constexpr (never_blocks<executor_type>)
+        if (s.kind == step_kind::fire) return asio::post(ex, std::move(sent));
+      asio::dispatch(ex, std::move(sent));
+    });
   }
 
   /// Posts a step to the handler's executor: by way of the wheel's if the handler has none, or an
@@ -145,7 +181,7 @@ protected:
   [[nodiscard]] bool post_there(relayed_step& relayed)
   {
     if constexpr (!runs_anywhere && never_blocks<executor_type>) {
-      asio::post(require_target(executor()), std::move(relayed.step));
+      asio::post(require_target(executor()), std::move(relayed.sent));
       return true;
     } else {
       return post_to_context(relayed);
@@ -156,7 +192,7 @@ protected:
   [[nodiscard]] bool post_to_context(relayed_step& relayed)
   {
     if constexpr (!runs_anywhere) {
-      if (is_of_other_context()) {
+      if (has_other_context()) {
         asio::post(innermost_executor(require_target(executor())), std::move(relayed));
         return true;
       }
@@ -166,7 +202,7 @@ protected:
 
   /// Returns true if the handler's context is known and not the wheel's. Then the wheel's may be
   /// out of work, and must not be needed.
-  [[nodiscard]] bool is_of_other_context() const noexcept
+  [[nodiscard]] bool has_other_context() const noexcept
   {
     if constexpr (std::is_constructible_v<asio::any_io_executor, const executor_type&>)
       return !is_of_context(kept_executor(), wheel_context(core()));
@@ -180,7 +216,7 @@ protected:
     if (release()) finish_elsewhere();
   }
 
-  /// As release_elsewhere(), where the handler may be called at once.
+  /// Gives up a hold where the handler may be called at once.
   void release_here()
   {
     if (!release()) return;
@@ -209,25 +245,12 @@ protected:
   [[gnu::noinline, gnu::cold]] void finish_elsewhere()
   {
     if (end() != operation_end::completed) return destroy();
-    pass_result_on([&](const submission& attempt) {
-      relayed_step r{sent(attempt, step::deliver)};
+    pass_on(step_kind::deliver, [&](const submission& attempt) {
+      relayed_step r{make_sent(attempt, {step_kind::deliver})};
       // Without the wheel nobody is left to lend an executor. The operation has completed in this
       // thread.
       if (!post_there(r)) r();
     });
-  }
-
-  void dispatch_result()
-  {
-    pass_result_on([&](const submission& attempt) {
-      asio::dispatch(require_target(executor()), sent(attempt, step::deliver));
-    });
-  }
-
-  template <class Post>
-  void pass_result_on(Post post)
-  {
-    if (!submit_or_keep(post, [&] { return keep_finished(); })) discard();
   }
 
   void deliver()
@@ -237,12 +260,6 @@ protected:
     left.result.deliver([&](auto&&... values) {
       call_with_replacement(left.instead, std::move(handler), std::move(values)...);
     });
-  }
-
-  void discard() noexcept
-  {
-    std::destroy_at(&left_);
-    destroy();
   }
 
   void destroy() noexcept { [[maybe_unused]] const Handler h = take_handler_and_core(); }
@@ -286,10 +303,9 @@ private:
   [[gnu::noinline, gnu::cold]] void leave_result_behind(Args&&... args)
   {
     try {
-      left_behind left(require_target(executor()), gate_.get());
+      left_behind& left = left_.emplace(require_target(executor()), gate_.get());
       left.result.store(std::forward<Args>(args)...);
       left.instead = replacement_error(ask_replacement());  // while the guard is counted
-      std::construct_at(&left_, std::move(left));
     } catch (...) {
       if (leave_and_tell(operation_end::abandoned)) destroy();
       throw;
@@ -302,11 +318,9 @@ private:
   [[nodiscard, gnu::noinline, gnu::cold]] left_behind take_result()
   {
     try {
-      left_behind left = std::move(left_);
-      std::destroy_at(&left_);
-      return left;
+      return *std::move(left_);
     } catch (...) {
-      discard();
+      destroy();
       throw;
     }
   }
@@ -325,9 +339,7 @@ private:
   [[no_unique_address]] std::conditional_t<is_metered, policy_use, no_policy> policy_;
   [[no_unique_address]] std::conditional_t<is_of_stream, stream_feed, no_feed> feeds_;
   intrusive_ptr<context_gate> gate_;  ///< null for the wheel's context
-  union {
-    left_behind left_;  ///< once the operation has completed under a hold
-  };
+  std::optional<left_behind> left_;   ///< once the operation has completed under a hold
 };
 
 }  // namespace asio_wheel::detail
