@@ -190,18 +190,16 @@ protected:
   /// A handler that has destroyed an I/O object may have run on the executor before the deadline,
   /// while the object's aborted operation has yet to get there. Any handler of the wheel may be the
   /// one. With several threads, one of them may have taken that operation's completion from the
-  /// context, and have lost its processor. So, from the first of these rows that is true:
+  /// context, and have lost its processor. So what it does depends on what has been meanwhile:
   ///
-  /// | At the executor, the deadline                                   | goes        | at most |
-  /// |-----------------------------------------------------------------|-------------|--------:|
-  /// | has lost its operation, or was ended                            | off         |         |
-  /// | is back, no handler has begun on this round but on one before,  | to the next |         |
-  /// | and deadlines have been in several threads                      | tick        |       4 |
-  /// | is back, no handler has begun on this round                     | to begin()  |         |
-  /// | has made eight rounds, and handlers are about to be called      | to the next |         |
-  /// |                                                                 | tick        |     512 |
-  /// | has made 256 rounds                                             | to begin()  |         |
-  /// | is there for the first time, or handlers have begun             | round       |         |
+  /// | On its arrival                                         | the deadline goes              |
+  /// | ------------------------------------------------------ | ------------------------------ |
+  /// | the operation has ended                                | nowhere: it is off             |
+  /// | no handler has begun on this round                     | to begin()                     |
+  /// | - but on a round before, and there are several threads | to the next tick, at most 4x   |
+  /// | handlers have begun, or it arrives for the first time  | round                          |
+  /// | - each eighth time, if handlers are about to be called | to the next tick, at most 512x |
+  /// | - after 256 rounds                                     | to begin()                     |
   ///
   /// It begins to count rounds again after a tick. It waits for no tick that is long, or of a clock
   /// that stands still, or if the executor is of another context than the wheel's: nobody may be
