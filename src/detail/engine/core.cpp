@@ -136,9 +136,9 @@ void wheel_core::set_pressure(double p) noexcept
 std::size_t wheel_core::cancel_all()
 {
   std::size_t n = 0;
-  for (shard* sh = shards.latest(); sh; sh = sh->older) {
-    erase_resting(*sh);
-    shard_lock lock(*sh);
+  for (shard& sh : shards) {
+    erase_resting(sh);
+    shard_lock lock(sh);
     n += lock.cancel_all();
   }
   return n;
@@ -147,9 +147,9 @@ std::size_t wheel_core::cancel_all()
 std::size_t wheel_core::pending() const noexcept
 {
   std::uint64_t n = 0;
-  for (shard* sh = shards.latest(); sh; sh = sh->older) {
-    const locked lock(*sh);
-    n += sh->pending();
+  for (shard& sh : shards) {
+    const locked lock(sh);
+    n += sh.pending();
   }
   // Each shard is asked at another moment, so the sum may pass the limit even if the waits never
   // do.
@@ -160,9 +160,9 @@ std::size_t wheel_core::pending() const noexcept
 wheel_stats wheel_core::stats() const noexcept
 {
   wheel_stats stats;
-  for (shard* sh = shards.latest(); sh; sh = sh->older) {
-    const locked lock(*sh);
-    sh->add_to(stats);
+  for (shard& sh : shards) {
+    const locked lock(sh);
+    sh.add_to(stats);
   }
   stats.wakeups = driver_.wakeups();
   stats.abandoned = abandoned;
@@ -184,20 +184,20 @@ void wheel_core::close() noexcept
 {
   shards.close();
   wait_list all;
-  for (shard* sh = shards.latest(); sh; sh = sh->older) {
-    erase_resting(*sh);
-    const locked lock(*sh);
-    sh->close();
-    while (wait_op* const op = sh->pop_remaining()) destroy_later(*op, all);
+  for (shard& sh : shards) {
+    erase_resting(sh);
+    const locked lock(sh);
+    sh.close();
+    while (wait_op* const op = sh.pop_remaining()) destroy_later(*op, all);
   }
-  for (shard* sh = shards.latest(); sh; sh = sh->older) sh->ended_delivery.close();
+  for (shard& sh : shards) sh.ended_delivery.close();
   due_delivery_.close();
   firing_.close();
   posting_.close();
   driver_.close();
 
   // Handlers may own timers and start waits as they go; they find the shards closed.
-  while (wait_op* op = all.pop_front()) op->ask(*shards.latest(), wait_request::destroy());
+  while (wait_op* op = all.pop_front()) op->ask(*shards.begin(), wait_request::destroy());
 }
 
 }  // namespace asio_wheel::detail

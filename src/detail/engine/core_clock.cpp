@@ -19,10 +19,10 @@ bool wheel_core::stop_clock() noexcept
 /// Applies the deferred cancels, and moves all wheels to the clock.
 std::uint64_t wheel_core::catch_up() noexcept
 {
-  for (shard* sh = shards.latest(); sh; sh = sh->older) {
-    erase_resting(*sh);
-    const locked lock(*sh);
-    sh->apply_deferred_cancels();
+  for (shard& sh : shards) {
+    erase_resting(sh);
+    const locked lock(sh);
+    sh.apply_deferred_cancels();
   }
   return advance_shards(clock.tick_floor(clock.now()));
 }
@@ -81,11 +81,11 @@ void wheel_core::start_clock() noexcept
     const locked all(shards);
     const tick reached = clock.tick_floor(clock.now());
     const tick present = clock.tick_floor(clock.running_now());
-    for (shard* sh = shards.latest(); sh; sh = sh->older) {
-      sh->assert_held();  // by `all`
+    for (shard& sh : shards) {
+      sh.assert_held();  // by `all`
       // Waits that have come by the stopped clock are due, and stay due.
-      if (sh->advance(reached)) due |= std::uint64_t{1} << sh->number;
-      sh->rewind(present);
+      if (sh.advance(reached)) due |= std::uint64_t{1} << sh.number;
+      sh.rewind(present);
     }
     due_.rewound();
     passed_.store(present, std::memory_order_relaxed);

@@ -19,10 +19,10 @@ std::uint64_t wheel_core::advance_shards(tick now) noexcept
     while (pressure_.sweep() == pressure::at_once && clock.is_stopped()) continue;
   }
   std::uint64_t due = 0;
-  for (shard* sh = shards.latest(); sh; sh = sh->older) {
-    if (sh->next_tick() > now) continue;
-    const locked lock(*sh);
-    if (sh->advance(now)) due |= std::uint64_t{1} << sh->number;
+  for (shard& sh : shards) {
+    if (sh.next_tick() > now) continue;
+    const locked lock(sh);
+    if (sh.advance(now)) due |= std::uint64_t{1} << sh.number;
   }
   return due;
 }
@@ -31,7 +31,7 @@ std::uint64_t wheel_core::advance_shards(tick now) noexcept
 maybe_tick wheel_core::next_tick() noexcept
 {
   maybe_tick next;
-  for (shard* sh = shards.latest(); sh; sh = sh->older) next = std::min(next, sh->next_tick());
+  for (shard& sh : shards) next = std::min(next, sh.next_tick());
   if (next && is_pressure_set_) {
     const time_point sweep = pressure_.next_sweep();
     next = sweep <= clock.now() ? at_once : std::min(*next, clock.tick_ceil(sweep));
@@ -119,8 +119,8 @@ void wheel_core::deliver_due(time_point now, bool behind_pass)
 /// Returns true if a delivery of ended waits is on its way.
 bool wheel_core::is_ended_requested() const noexcept
 {
-  for (shard* sh = shards.latest(); sh; sh = sh->older)
-    if (sh->ended_delivery.is_requested()) return true;
+  for (shard& sh : shards)
+    if (sh.ended_delivery.is_requested()) return true;
   return false;
 }
 
@@ -230,8 +230,7 @@ int wheel_core::begin_ended(shard& sh) noexcept
   }
   if (unneeded) cancel_wake_up(sh, *unneeded);
   int sharing = 1;
-  for (shard* other = shards.latest(); other; other = other->older)
-    sharing += other != &sh && other->ended_delivery.is_requested();
+  for (const shard& other : shards) sharing += &other != &sh && other.ended_delivery.is_requested();
   if (due_delivery_.is_requested()) sharing *= 2;
   return std::max(1, delivery::length / sharing);
 }

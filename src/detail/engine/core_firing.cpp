@@ -26,9 +26,9 @@ void wheel_core::fire_deadlines()
     ~at_end() { core.resume(); }
   } const then{*this};
 
-  for (shard* sh = shards.latest(); sh; sh = sh->older) {
-    const locked lock(*sh);
-    sh->gather_deadlines();
+  for (shard& sh : shards) {
+    const locked lock(sh);
+    sh.gather_deadlines();
   }
   const time_point now = clock.now();
   next_wait next{};
@@ -57,11 +57,11 @@ wait_op* wheel_core::take_due_deadline(next_wait& next, time_point now) noexcept
 
 wait_op* wheel_core::take_ended_deadline(next_wait& next) noexcept
 {
-  for (shard* sh = shards.latest(); sh; sh = sh->older) {
-    const locked lock(*sh);
-    wait_op* const op = sh->pop_deadline();
+  for (shard& sh : shards) {
+    const locked lock(sh);
+    wait_op* const op = sh.pop_deadline();
     if (!op) continue;
-    next.at = sh;
+    next.at = &sh;
     next.taken_up = {};
     keep_for(*op);
     return op;
@@ -79,17 +79,17 @@ void wheel_core::resume() noexcept
     due = !due_.empty() && due_delivery_.request();
   }
   if (due) post_due();
-  for (shard* sh = shards.latest(); sh; sh = sh->older) {
+  for (shard& sh : shards) {
     bool fire = false;
     bool post = false;
     {
-      const locked lock(*sh);
-      fire = sh->has_deadlines() && firing_.request();
-      post = sh->has_ended() && sh->ended_delivery.request();
+      const locked lock(sh);
+      fire = sh.has_deadlines() && firing_.request();
+      post = sh.has_ended() && sh.ended_delivery.request();
     }
     if (fire) post_firing();
-    if (post) post_ended(*sh);
-    tell_driver(*sh);
+    if (post) post_ended(sh);
+    tell_driver(sh);
   }
 }
 
@@ -106,18 +106,18 @@ bool wheel_core::note_thread() noexcept
 std::uint64_t wheel_core::handlers_begun() const noexcept
 {
   std::uint64_t n = 0;
-  for (shard* sh = shards.latest(); sh; sh = sh->older) {
-    const locked lock(*sh);
-    n += sh->begun();
+  for (shard& sh : shards) {
+    const locked lock(sh);
+    n += sh.begun();
   }
   return n;
 }
 
 bool wheel_core::has_calls_ahead() const noexcept
 {
-  for (shard* sh = shards.latest(); sh; sh = sh->older) {
-    const locked lock(*sh);
-    if (sh->has_calls_ahead(sh->apply_deferred_cancels())) return true;
+  for (shard& sh : shards) {
+    const locked lock(sh);
+    if (sh.has_calls_ahead(sh.apply_deferred_cancels())) return true;
   }
   return false;
 }
@@ -141,9 +141,9 @@ bool wheel_core::is_retry_due(tick now) noexcept
 
 void wheel_core::retry_refused() noexcept
 {
-  for (shard* sh = shards.latest(); sh; sh = sh->older) {
-    const locked lock(*sh);
-    sh->retry_refused();
+  for (shard& sh : shards) {
+    const locked lock(sh);
+    sh.retry_refused();
   }
   resume();
 }

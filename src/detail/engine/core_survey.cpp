@@ -153,12 +153,12 @@ private:
   tally found;
   const std::lock_guard one(survey_mutex_);
   const time_point read_at = clock.start_of_delay();
-  for (shard* sh = shards.latest(); sh; sh = sh->older) {
-    erase_resting(*sh);
-    tell_driver(*sh);
-    for (wheel_walk way = sh->begin_walk(); !way.has_ended();) {
+  for (shard& sh : shards) {
+    erase_resting(sh);
+    tell_driver(sh);
+    for (wheel_walk way = sh.begin_walk(); !way.has_ended();) {
       const auto begin = clock_type::now();
-      const std::size_t n = survey_piece(*sh, way, seen);
+      const std::size_t n = survey_piece(sh, way, seen);
       const auto end = clock_type::now();
       for (std::size_t i = 0; i < n; ++i) found.add(seen[i]);
       while (clock_type::now() - end < end - begin) std::this_thread::yield();
@@ -171,10 +171,10 @@ private:
 {
   const std::lock_guard one(survey_mutex_);
   tick first = never;
-  for (shard* sh = shards.latest(); sh; sh = sh->older) {
-    erase_resting(*sh);
-    tell_driver(*sh);
-    first = std::min(first, earliest_tick(*sh));
+  for (shard& sh : shards) {
+    erase_resting(sh);
+    tell_driver(sh);
+    first = std::min(first, earliest_tick(sh));
   }
   // The latest deadlines round up to a time that never comes.
   const time_point at = clock.time_of(first);

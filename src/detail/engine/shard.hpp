@@ -500,7 +500,7 @@ public:
 
   wheel_core& core;
   const std::size_t number;  ///< below max_shards
-  shard* older = nullptr;    ///< the shard made before this shard, or null
+  shard* older = nullptr;    ///< the shard made before this shard, or null; for shard_table
   delivery ended_delivery;   ///< of the waits that have ended
 
   /// Takes the answer of a wait to wait_request::describe: its handler's type; null if types have

@@ -43,7 +43,7 @@ shard_table::shard_table(wheel_core& c, const wheel_options& options, const whee
 
 shard_table::~shard_table()
 {
-  for (shard* sh = latest(); sh;) delete std::exchange(sh, sh->older);
+  for (shard* sh = latest_; sh;) delete std::exchange(sh, sh->older);
 }
 
 shard& shard_table::local() noexcept
@@ -59,7 +59,7 @@ shard& shard_table::make_or_share(std::size_t number) noexcept
     return make(number);
   } catch (const std::bad_alloc&) {
     has_strays_ = true;
-    return *latest();
+    return *latest_;
   }
 }
 
@@ -85,11 +85,6 @@ shard& shard_table::make(std::size_t number)
   return *sh;
 }
 
-shard* shard_table::latest() const noexcept
-{
-  return latest_.load(std::memory_order_seq_cst);
-}
-
 shard& shard_table::operator[](std::size_t number) const noexcept
 {
   return *of_number_[number].load(std::memory_order_acquire);
@@ -104,12 +99,12 @@ void shard_table::close() noexcept
 void shard_table::lock() noexcept
 {
   making_.lock();
-  for (shard* sh = latest(); sh; sh = sh->older) sh->lock();
+  for (shard& sh : *this) sh.lock();
 }
 
 void shard_table::unlock() noexcept
 {
-  for (shard* sh = latest(); sh; sh = sh->older) sh->unlock();
+  for (shard& sh : *this) sh.unlock();
   making_.unlock();
 }
 

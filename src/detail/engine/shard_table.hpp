@@ -39,9 +39,18 @@ public:
     return has_strays_.load(std::memory_order_relaxed);
   }
 
-  /// The shard made last; shard::older leads to all others. If a thread makes a shard and then
-  /// requests a wake-up, either the pass sees the shard, or the thread sees the pass (driver.hpp).
-  [[nodiscard]] shard* latest() const noexcept;
+  struct iterator {
+    shard* at;
+
+    shard& operator*() const noexcept { return *at; }
+    iterator& operator++() noexcept { return *this = {at->older}; }
+    friend bool operator==(iterator, iterator) noexcept = default;
+  };
+
+  /// All shards, the latest first. If a thread makes a shard and then requests a wake-up, either
+  /// the pass sees the shard, or the thread sees the pass (driver.hpp).
+  [[nodiscard]] iterator begin() const noexcept { return {latest_}; }
+  [[nodiscard]] static iterator end() noexcept { return {nullptr}; }
 
   [[nodiscard]] shard& operator[](std::size_t number) const noexcept;
 
