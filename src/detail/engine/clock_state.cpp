@@ -5,15 +5,6 @@
 
 namespace asio_wheel::detail {
 
-std::size_t waits_of_clock::cancel_one() noexcept
-{
-  for (;;) {
-    shard_lock lock = enter();
-    const std::size_t n = lock.cancel_one(waits_);
-    if (n != 0 || waits_.empty()) return n;
-  }
-}
-
 void waits_of_clock::lock_for(step s) const noexcept
 {
   const shard_lock lock = enter();

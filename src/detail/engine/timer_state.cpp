@@ -26,7 +26,7 @@ wheel_core& timer_waits::core() const noexcept
 
 const asio::any_io_executor& timer_waits::native() const noexcept
 {
-  return shard_.load(std::memory_order_acquire)->core.executor;
+  return core().executor;
 }
 
 std::size_t timer_waits::cancel() noexcept
@@ -34,9 +34,18 @@ std::size_t timer_waits::cancel() noexcept
   return cancel(here(), [](shard_lock&) {});
 }
 
+std::size_t timer_waits::cancel_one() noexcept
+{
+  for (;;) {
+    shard_lock lock = enter();
+    const std::size_t n = lock.cancel_one(waits_);
+    if (n != 0 || waits_.empty()) return n;
+  }
+}
+
 shard& timer_waits::here() const noexcept
 {
-  return shard_.load(std::memory_order_acquire)->core.shards.local();
+  return core().shards.local();
 }
 
 shard_lock timer_waits::enter() const noexcept
@@ -149,15 +158,6 @@ std::size_t timer_state::cancel() noexcept
   const shard& local = here();
   prefetch_latest(local);
   return timer_waits::cancel(local, [](shard_lock&) {});
-}
-
-std::size_t timer_state::cancel_one() noexcept
-{
-  for (;;) {
-    shard_lock lock = enter();
-    const std::size_t n = lock.cancel_one(waits_);
-    if (n != 0 || waits_.empty()) return n;
-  }
 }
 
 void timer_state::start(timer_wait_op& op)

@@ -18,8 +18,7 @@ namespace asio_wheel::detail {
 class ASIO_WHEEL_EXPORT waits_of_clock : public lazy_state {
 public:
   using lazy_state::cancel;
-
-  std::size_t cancel_one() noexcept;
+  using lazy_state::cancel_one;
 
 protected:
   explicit waits_of_clock(wheel_core& c) noexcept : lazy_state(c) {}

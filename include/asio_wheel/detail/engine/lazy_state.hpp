@@ -39,6 +39,7 @@ protected:
   // For derived classes with more to do in one critical section.
 
   using timer_waits::announce;
+  using timer_waits::cancel_one;
   using timer_waits::enter;
   using timer_waits::file;
   using timer_waits::go_here;

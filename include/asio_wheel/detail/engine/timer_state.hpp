@@ -33,6 +33,9 @@ public:
   /// Cancels what is pending. Returns how many waits it cancelled.
   std::size_t cancel() noexcept;
 
+  /// Cancels the oldest pending wait. Returns 1, or 0 if no wait is pending.
+  [[gnu::flatten]] std::size_t cancel_one() noexcept;
+
 protected:
   explicit timer_waits(wheel_core& c) noexcept;
   ~timer_waits();
@@ -92,6 +95,7 @@ public:
   timer_state(timer_state&& other) noexcept;
   timer_state& operator=(timer_state&& other) noexcept;
 
+  using timer_waits::cancel_one;
   using timer_waits::core;
   using timer_waits::native;
 
@@ -101,9 +105,6 @@ public:
   [[gnu::flatten]] std::size_t expires_at(time_point deadline) noexcept;
   [[gnu::flatten]] std::size_t expires_after(duration delay) noexcept;
   [[gnu::flatten]] std::size_t cancel() noexcept;
-
-  /// Cancels the oldest pending wait. Returns 1, or 0 if no wait is pending.
-  [[gnu::flatten]] std::size_t cancel_one() noexcept;
 
   /// Starts a wait; the core takes it over. Throws std::bad_alloc, with nothing changed and the
   /// wait not taken over.
