@@ -126,8 +126,8 @@ std::size_t timer_state::expires_at(time_point deadline) noexcept
   shard& local = here();
   prefetch_latest(local);
   const wheel_clock& clock = core().clock;
-  return set_expiry(deadline, clock.has_passed(deadline) ? maybe_tick() : clock.tick_ceil(deadline),
-                    local);
+  return set_expiry(
+    deadline, clock.has_surely_passed(deadline) ? maybe_tick() : clock.tick_ceil(deadline), local);
 }
 
 std::size_t timer_state::expires_after(duration delay) noexcept

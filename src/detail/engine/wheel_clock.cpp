@@ -88,7 +88,7 @@ time_point wheel_clock::now() const noexcept
   return is_coarse_ ? running_now() : clock_type::now();
 }
 
-bool wheel_clock::has_passed(time_point deadline) const noexcept
+bool wheel_clock::has_surely_passed(time_point deadline) const noexcept
 {
   if (grain_ != duration{} && !is_stopped() && deadline > soon()) return false;
   return deadline <= now();
@@ -159,7 +159,7 @@ tick wheel_clock::tick_floor(time_point t) const noexcept
 
 tick wheel_clock::tick_for(time_point deadline) const noexcept
 {
-  return has_passed(deadline) ? at_once : tick_ceil(deadline);
+  return has_surely_passed(deadline) ? at_once : tick_ceil(deadline);
 }
 
 tick wheel_clock::tick_for(duration delay) const noexcept

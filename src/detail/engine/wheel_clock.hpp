@@ -33,7 +33,7 @@ public:
   /// Returns true if `deadline` is now or earlier. A coarse reading is enough for a deadline
   /// clearly ahead, as most new deadlines are. If the kernel is behind with its ticks, a deadline
   /// that has just passed may be taken for ahead.
-  [[nodiscard]] ASIO_WHEEL_EXPORT bool has_passed(time_point deadline) const noexcept;
+  [[nodiscard]] ASIO_WHEEL_EXPORT bool has_surely_passed(time_point deadline) const noexcept;
 
   /// now() as if the clock ran.
   [[nodiscard]] ASIO_WHEEL_EXPORT time_point running_now() const noexcept;
