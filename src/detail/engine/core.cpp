@@ -192,7 +192,7 @@ void wheel_core::close() noexcept
   }
   for (shard& sh : shards) sh.ended_delivery.close();
   due_delivery_.close();
-  firing_.close();
+  deadline_delivery_.close();
   posting_.close();
   driver_.close();
 

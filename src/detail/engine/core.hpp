@@ -162,7 +162,7 @@ private:
     shard* at = nullptr;
     wait_request request = wait_request::send();
     bool post = false;      ///< first, post another delivery
-    bool fire = false;      ///< first, call post_firing()
+    bool fire = false;      ///< first, call post_deadlines()
     bool more = false;      ///< afterwards, there may be more waits
     maybe_tick refiled;     ///< the earliest tick filed again
     shard* idle = nullptr;  ///< afterwards, tell the driver of it
@@ -197,12 +197,12 @@ private:
   [[nodiscard, gnu::noinline]] int begin_ended(shard& sh) noexcept;
   void take_ended(next_wait& next, shard& sh) noexcept;
 
-  [[gnu::noinline]] void post_firing() noexcept;
+  [[gnu::noinline]] void post_deadlines() noexcept;
   void fire_deadlines();
   [[nodiscard]] wait_op* take_due_deadline(next_wait& next, time_point now) noexcept;
   [[nodiscard]] wait_op* take_ended_deadline(next_wait& next) noexcept;
   void resume() noexcept;
-  [[nodiscard]] bool is_retry_due(tick now) noexcept;
+  [[nodiscard]] bool take_retry(tick now) noexcept;
   void retry_refused() noexcept;
   void destroy_later(wait_op& op, wait_list& all) noexcept;
 
@@ -230,7 +230,7 @@ private:
   std::uint64_t largest_burst_ ASIO_WHEEL_GUARDED_BY(due_mutex_) = 0;
   due_shards due_ ASIO_WHEEL_GUARDED_BY(due_mutex_){shards};
   delivery due_delivery_;
-  delivery firing_;
+  delivery deadline_delivery_;
 
   pressure pressure_{clock};
   gate posting_;  ///< for enter_posting()

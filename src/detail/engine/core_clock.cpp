@@ -32,7 +32,7 @@ bool wheel_core::step_clock(time_point limit) noexcept
   {
     // Waits that are due come first: their handlers may start waits that are due next.
     const locked lock(due_mutex_);
-    if (found_in_ != 0 || due_delivery_.is_requested() || firing_.is_requested() ||
+    if (found_in_ != 0 || due_delivery_.is_requested() || deadline_delivery_.is_requested() ||
         delivering_ != 0)
       return true;
   }
@@ -48,7 +48,7 @@ bool wheel_core::step_clock(time_point limit) noexcept
       const time_point t = clock.time_of(next);
       if (t > limit || t == time_point::max()) return false;
       clock.stop_at(std::max(clock.now(), t));
-      retry = is_retry_due(*next);
+      retry = take_retry(*next);
       due = advance_shards(*next);
     }
   }

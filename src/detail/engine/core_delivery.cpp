@@ -40,7 +40,7 @@ maybe_tick wheel_core::next_tick() noexcept
   if (next) return next;
   // No wait is filed. But a thread outside the context may have cancelled a wait, and not yet
   // posted its delivery. Until then, passes keep the context from running out of work.
-  if (firing_.is_requested() || is_ended_requested()) return at_once;
+  if (deadline_delivery_.is_requested() || is_ended_requested()) return at_once;
   return {};
 }
 
@@ -50,7 +50,7 @@ void wheel_core::pass()
   const locked lock(advance_mutex_);
   const time_point now = clock.now();
   const tick present = clock.tick_floor(now);
-  if (is_retry_due(present)) is_retry_due_ = true;
+  if (take_retry(present)) is_retry_due_ = true;
   const std::uint64_t due = advance_shards(present);
   if (due == 0) return;
   found_in_ |= due;
@@ -110,7 +110,7 @@ void wheel_core::deliver_due(time_point now, bool behind_pass)
     if (next.op)
       next.op->ask(*next.at, next.request, now);
     else if (next.fire)
-      post_firing();
+      post_deadlines();
     if (next.idle) tell_driver(*std::exchange(next.idle, nullptr));
     if (!next.more) return;
   }
@@ -141,7 +141,7 @@ void wheel_core::take_due(next_wait& next, time_point now) noexcept
   next.op = nullptr;
   next.post = next.fire = next.more = false;
   const locked lock(due_mutex_);
-  if (firing_.is_requested()) return;  // fire_deadlines() goes on with the rest
+  if (deadline_delivery_.is_requested()) return;  // fire_deadlines() goes on with the rest
   note_found();
   int steps = 0;
   do {
@@ -149,7 +149,7 @@ void wheel_core::take_due(next_wait& next, time_point now) noexcept
     const locked at(*next.at, std::adopt_lock);
     const cancels_applied applied = next.at->assert_cancels_applied();
     if (next.at->is_deadline_due(applied)) {
-      next.fire = firing_.request();
+      next.fire = deadline_delivery_.request();
       return;
     }
     next.op = pop_due(*next.at, applied, next, now);
@@ -212,7 +212,7 @@ void wheel_core::call_ended(shard& sh)
     if (next.op)
       next.op->ask(sh, next.request);
     else if (next.fire)
-      post_firing();
+      post_deadlines();
     if (!next.more) return;
   }
 }
@@ -240,11 +240,11 @@ void wheel_core::take_ended(next_wait& next, shard& sh) noexcept
   const locked lock(sh);
   next.op = nullptr;
   next.post = next.fire = next.more = false;
-  if (firing_.is_requested()) return;  // fire_deadlines() goes on with the rest
+  if (deadline_delivery_.is_requested()) return;  // fire_deadlines() goes on with the rest
   next.op = sh.pop_ended(next.request);
-  // Elsewhere a function that lists a deadline requests the firing. But drained deadlines are
+  // Elsewhere a function that lists a deadline requests this delivery. But drained deadlines are
   // listed here.
-  if (!next.op && sh.has_deadlines() && firing_.request()) {
+  if (!next.op && sh.has_deadlines() && deadline_delivery_.request()) {
     next.fire = true;
     return;
   }

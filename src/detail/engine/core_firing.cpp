@@ -8,10 +8,10 @@ namespace asio_wheel::detail {
 
 // Deadlines of operations.
 
-void wheel_core::post_firing() noexcept
+void wheel_core::post_deadlines() noexcept
 {
-  if (firing_.post(native, [this] { fire_deadlines(); })) return;
-  firing_.set_arrived();
+  if (deadline_delivery_.post(native, [this] { fire_deadlines(); })) return;
+  deadline_delivery_.set_arrived();
   retry_later();
 }
 
@@ -19,7 +19,7 @@ void wheel_core::post_firing() noexcept
 void wheel_core::fire_deadlines()
 {
   const thread_inside here(delivering_);
-  firing_.set_arrived();
+  deadline_delivery_.set_arrived();
   note_thread();
   struct at_end {
     wheel_core& core;
@@ -84,10 +84,10 @@ void wheel_core::resume() noexcept
     bool post = false;
     {
       const locked lock(sh);
-      fire = sh.has_deadlines() && firing_.request();
+      fire = sh.has_deadlines() && deadline_delivery_.request();
       post = sh.has_ended() && sh.ended_delivery.request();
     }
-    if (fire) post_firing();
+    if (fire) post_deadlines();
     if (post) post_ended(sh);
     tell_driver(sh);
   }
@@ -132,7 +132,8 @@ void wheel_core::retry_later() noexcept
   wake_at(next);
 }
 
-bool wheel_core::is_retry_due(tick now) noexcept
+/// Returns true, once, if it is time to try again what executors have refused.
+bool wheel_core::take_retry(tick now) noexcept
 {
   if (retry_at_.load(std::memory_order_relaxed) > now) return false;
   retry_at_ = maybe_tick();

@@ -24,11 +24,11 @@ void shard_lock::finish(shard& sh, wait_op* destroyed) noexcept
 {
   wheel_core& c = sh.core;
   const bool post = sh.has_ended() && sh.ended_delivery.request();
-  const bool fire = sh.has_deadlines() && c.firing_.request();
+  const bool fire = sh.has_deadlines() && c.deadline_delivery_.request();
   const maybe_tick unneeded = sh.take_unneeded();
   sh.unlock();
 
-  if (fire) c.post_firing();
+  if (fire) c.post_deadlines();
   if (post) c.post_ended(sh);
   if (unneeded) c.cancel_wake_up(sh, *unneeded);
   // The core may go with the wait.

@@ -55,18 +55,12 @@ void shard::set_sequence(wait_op& op) noexcept
 void shard::file_due(wait_op& op) noexcept
 {
   set_sequence(op);
-  set_state(op, wait_state::requeued);
-  put_ended(op);
+  put_ended(op, wait_state::requeued);
 }
 
-void shard::abort(wait_op& op) noexcept
+void shard::put_ended(wait_op& op, wait_state s) noexcept
 {
-  set_state(op, wait_state::cancelled);
-  put_ended(op);
-}
-
-void shard::put_ended(wait_op& op) noexcept
-{
+  set_state(op, s);
   (op.shared_ ? deadlines_ : ended_).push_back(op);
 }
 
@@ -95,13 +89,7 @@ void shard::reject(wait_op& op) noexcept
 {
   ++rejected_;
   unlink_all(op);
-  refuse(op);
-}
-
-void shard::refuse(wait_op& op) noexcept
-{
-  set_state(op, wait_state::rejected);
-  put_ended(op);
+  put_ended(op, wait_state::rejected);
 }
 
 maybe_tick shard::refile_earlier(timer_wait_op& op, tick when) noexcept

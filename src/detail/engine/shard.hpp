@@ -171,11 +171,10 @@ public:
   }
 
   // What happens to a deadline that has just left its guard's list: it is filed as due, for
-  // pop_deadline(); ends as cancelled or as refused; or is not guarded any more.
+  // pop_deadline(); ends as cancelled or as rejected; or is not guarded any more.
 
   void file_due(wait_op& op) noexcept ASIO_WHEEL_REQUIRES(this);
-  void abort(wait_op& op) noexcept ASIO_WHEEL_REQUIRES(this);
-  void refuse(wait_op& op) noexcept ASIO_WHEEL_REQUIRES(this);
+  void put_ended(wait_op& op, wait_state s) noexcept ASIO_WHEEL_REQUIRES(this);
   static void release(wait_op& op) noexcept { set_state(op, wait_state::none); }
 
   /// Returns a sequence between what was started or guarded before and what comes later.
@@ -298,11 +297,11 @@ public:
   /// Returns true if there are operations' deadlines that were cancelled, refused or requeued.
   [[nodiscard]] bool has_deadlines() const noexcept ASIO_WHEEL_REQUIRES(this)
   {
-    return !deadlines_.empty() || !firing_.empty();
+    return !deadlines_.empty() || !gathered_.empty();
   }
 
   /// Gathers these deadlines for pop_deadline(). Later deadlines wait for the next call.
-  void gather_deadlines() noexcept ASIO_WHEEL_REQUIRES(this) { firing_.splice_back(deadlines_); }
+  void gather_deadlines() noexcept ASIO_WHEEL_REQUIRES(this) { gathered_.splice_back(deadlines_); }
   [[nodiscard]] wait_op* pop_deadline() noexcept ASIO_WHEEL_REQUIRES(this);
 
   /// Puts back a popped deadline, for the next gather_deadlines().
@@ -438,7 +437,6 @@ private:
   void end_as_cancelled(wait_op& op) noexcept ASIO_WHEEL_REQUIRES(this);
   [[gnu::noinline]] std::size_t cancel_some(timer_wait_list& waits) noexcept
     ASIO_WHEEL_REQUIRES(this);
-  void put_ended(wait_op& op) noexcept ASIO_WHEEL_REQUIRES(this);
   [[nodiscard]] bool refile_later(lazy_wait_op& op, time_point now, maybe_tick& refiled) noexcept
     ASIO_WHEEL_REQUIRES(this);
   [[nodiscard]] bool has_moved_too_late(const wait_op& op) const noexcept ASIO_WHEEL_REQUIRES(this);
@@ -487,7 +485,7 @@ private:
   std::uint64_t expired_ ASIO_WHEEL_GUARDED_BY(this) = 0;
   timer_wait_list resting_ ASIO_WHEEL_GUARDED_BY(this);
   wait_list deadlines_ ASIO_WHEEL_GUARDED_BY(this);  ///< of operations: ended, or due and requeued
-  wait_list firing_ ASIO_WHEEL_GUARDED_BY(this);     ///< gathered deadlines
+  wait_list gathered_ ASIO_WHEEL_GUARDED_BY(this);   ///< of deadlines_, for pop_deadline()
   wait_list refused_ ASIO_WHEEL_GUARDED_BY(this);    ///< refused by executors, for pop_ended()
   wait_list refused_deadlines_
     ASIO_WHEEL_GUARDED_BY(this);  ///< refused by executors, for pop_deadline()

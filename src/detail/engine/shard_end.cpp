@@ -39,7 +39,7 @@ wait_op* shard::pop_ended(wait_request& request) noexcept
 
 wait_op* shard::pop_deadline() noexcept
 {
-  wait_op* const op = firing_.pop_front();
+  wait_op* const op = gathered_.pop_front();
   if (!op) return nullptr;
   wait_op::link_of(*op).next = nullptr;
   static_cast<void>(send(*op));
@@ -85,7 +85,7 @@ void shard::close() noexcept
 wait_op* shard::pop_remaining() noexcept
 {
   wait_op* op = static_cast<wait_op*>(wheel_.pop_drained());
-  for (wait_list* all : {&ended_, &deadlines_, &firing_, &refused_, &refused_deadlines_})
+  for (wait_list* all : {&ended_, &deadlines_, &gathered_, &refused_, &refused_deadlines_})
     if (!op) op = all->pop_front();
   if (op && !is_finished(*op)) drop(*op);
   return op;

@@ -33,7 +33,7 @@ namespace asio_wheel::detail {
 //   guarded    -                  -                           in the list of its guard
 //   finished   -                  refused_deadlines_          stands for its operation's result
 //
-// An operation's deadline is in deadlines_, firing_ and refused_deadlines_, instead of ended_ and
+// An operation's deadline is in deadlines_, gathered_ and refused_deadlines_, instead of ended_ and
 // refused_. While such a wait is sent, its operation's state has a holder.
 //
 // What happens, and who decides
