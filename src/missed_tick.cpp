@@ -1,7 +1,7 @@
 // L3 timers: which tick follows a tick.
 #include <asio_wheel/missed_tick.hpp>
 
-#include "detail/engine/reject.hpp"
+#include "detail/engine/fail_invalid.hpp"
 
 namespace asio_wheel::detail {
 namespace {
@@ -33,7 +33,7 @@ time_point tick_after(time_point tick, duration period, time_point now, missed_t
 void require_positive(const char* what, duration value)
 {
   if (value <= duration::zero())
-    reject("%s is %lldns; it must be more than 0ns", what, in_ns(value));
+    fail_invalid("%s is %lldns; it must be more than 0ns", what, in_ns(value));
 }
 
 }  // namespace asio_wheel::detail

@@ -5,7 +5,7 @@
 #include <asio_wheel/detail/base/intrusive_ptr.hpp>
 
 #include "detail/engine/core.hpp"
-#include "detail/engine/reject.hpp"
+#include "detail/engine/fail_invalid.hpp"
 
 #include <algorithm>
 #include <array>
@@ -427,12 +427,12 @@ std::pair<simulated_end, simulated_end> simulated_end::connect(wheel_timer_servi
 {
   using namespace detail;
   if (link.latency < duration::zero())
-    reject("simulated_link::latency is %lldns; it must be 0ns or more", in_ns(link.latency));
+    fail_invalid("simulated_link::latency is %lldns; it must be 0ns or more", in_ns(link.latency));
   if (link.jitter < duration::zero())
-    reject("simulated_link::jitter is %lldns; it must be 0ns or more", in_ns(link.jitter));
-  if (link.send_buffer == 0) reject("simulated_link::send_buffer is 0; it must be 1 or more");
+    fail_invalid("simulated_link::jitter is %lldns; it must be 0ns or more", in_ns(link.jitter));
+  if (link.send_buffer == 0) fail_invalid("simulated_link::send_buffer is 0; it must be 1 or more");
   if (!(link.loss >= 0 && link.loss <= 1))
-    reject("simulated_link::loss is %.12g; it must be from 0 to 1", link.loss);
+    fail_invalid("simulated_link::loss is %.12g; it must be from 0 to 1", link.loss);
   const auto both = std::make_shared<simulated_connection>(wheel, link);
   return {simulated_end(both, 0), simulated_end(both, 1)};
 }

@@ -1,7 +1,7 @@
 // L2 engine: checks and rounds the options.
 #include <asio_wheel/wheel_options.hpp>
 
-#include "detail/engine/reject.hpp"
+#include "detail/engine/fail_invalid.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -18,18 +18,18 @@ constexpr std::size_t most_slots = 65536;
 
 wheel_options resolve(wheel_options options)
 {
-  using detail::reject;
+  using detail::fail_invalid;
   if (options.tick < shortest_tick || options.tick > longest_tick)
-    reject("wheel_options::tick is %lldns; it must be from 1us to 24h",
-           detail::in_ns(options.tick));
+    fail_invalid("wheel_options::tick is %lldns; it must be from 1us to 24h",
+                 detail::in_ns(options.tick));
   if (options.slots < 1 || options.slots > most_slots)
-    reject("wheel_options::slots is %zu; it must be from 1 to 65536", options.slots);
+    fail_invalid("wheel_options::slots is %zu; it must be from 1 to 65536", options.slots);
   if (options.shards > max_shards)
-    reject("wheel_options::shards is %zu; it must be from 1 to 64, or 0 to have it chosen",
-           options.shards);
+    fail_invalid("wheel_options::shards is %zu; it must be from 1 to 64, or 0 to have it chosen",
+                 options.shards);
   if (options.clock != clock_source::precise && options.clock != clock_source::coarse)
-    reject("wheel_options::clock is %d; it must be clock_source::precise or ::coarse",
-           static_cast<int>(options.clock));
+    fail_invalid("wheel_options::clock is %d; it must be clock_source::precise or ::coarse",
+                 static_cast<int>(options.clock));
 
   if (options.shards == 0)
     options.shards = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, max_shards);

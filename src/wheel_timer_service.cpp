@@ -2,7 +2,7 @@
 #include <asio_wheel/wheel_timer_service.hpp>
 
 #include "detail/engine/core.hpp"
-#include "detail/engine/reject.hpp"
+#include "detail/engine/fail_invalid.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -138,7 +138,7 @@ std::size_t wheel_timer_service::cancel_all()
 void wheel_timer_service::set_pressure(double p)
 {
   if (!(p >= 0 && p <= 1))
-    detail::reject("wheel_timer_service: the pressure is %.12g; it must be from 0 to 1", p);
+    detail::fail_invalid("wheel_timer_service: the pressure is %.12g; it must be from 0 to 1", p);
   core_->set_pressure(p);
 }
 

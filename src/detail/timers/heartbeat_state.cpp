@@ -1,8 +1,8 @@
 // L3 timers: the rules of a heartbeat.
 #include <asio_wheel/detail/timers/heartbeat_state.hpp>
 
+#include "../engine/fail_invalid.hpp"
 #include "../engine/lazy_state.hpp"
-#include "../engine/reject.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -13,9 +13,10 @@ namespace {
 heartbeat_options valid_options(const heartbeat_options& options)
 {
   if (options.interval <= duration::zero())
-    reject("heartbeat_options::interval is %lldns; it must be more than 0ns",
-           in_ns(options.interval));
-  if (options.max_missed == 0) reject("heartbeat_options::max_missed is 0; it must be at least 1");
+    fail_invalid("heartbeat_options::interval is %lldns; it must be more than 0ns",
+                 in_ns(options.interval));
+  if (options.max_missed == 0)
+    fail_invalid("heartbeat_options::max_missed is 0; it must be at least 1");
   return options;
 }
 

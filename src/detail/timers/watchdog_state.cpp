@@ -1,8 +1,8 @@
 // L3 timers: what a touch stores, and the deadline that follows from it.
 #include <asio_wheel/detail/timers/watchdog_state.hpp>
 
+#include "../engine/fail_invalid.hpp"
 #include "../engine/lazy_state.hpp"
-#include "../engine/reject.hpp"
 
 #include <mutex>
 #include <utility>
@@ -13,18 +13,19 @@ namespace {
 duration valid_timeout(duration timeout)
 {
   if (timeout <= duration::zero())
-    reject("wheel_watchdog: the timeout is %lldns; it must be more than 0ns", in_ns(timeout));
+    fail_invalid("wheel_watchdog: the timeout is %lldns; it must be more than 0ns", in_ns(timeout));
   return timeout;
 }
 
 const idle_window& valid_window(const idle_window& window)
 {
   if (window.min <= duration::zero())
-    reject("wheel_watchdog: the idle_window's min is %lldns; it must be more than 0ns",
-           in_ns(window.min));
+    fail_invalid("wheel_watchdog: the idle_window's min is %lldns; it must be more than 0ns",
+                 in_ns(window.min));
   if (window.max < window.min)
-    reject("wheel_watchdog: the idle_window's max is %lldns; it must be at least its min, %lldns",
-           in_ns(window.max), in_ns(window.min));
+    fail_invalid(
+      "wheel_watchdog: the idle_window's max is %lldns; it must be at least its min, %lldns",
+      in_ns(window.max), in_ns(window.min));
   return window;
 }
 

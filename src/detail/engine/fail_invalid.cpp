@@ -1,5 +1,5 @@
 // L2 engine: the texts for values out of range.
-#include "reject.hpp"
+#include "fail_invalid.hpp"
 
 #include <array>
 #include <cstdarg>
@@ -8,7 +8,7 @@
 
 namespace asio_wheel::detail {
 
-void reject(const char* format, ...)
+void fail_invalid(const char* format, ...)
 {
   std::array<char, 256> text{};
   std::va_list values;

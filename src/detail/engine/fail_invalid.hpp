@@ -13,7 +13,7 @@ namespace asio_wheel::detail {
 [[gnu::format(printf, 1, 2)]]
 #endif
 [[noreturn]] void
-reject(const char* format, ...);
+fail_invalid(const char* format, ...);
 
 /// A duration, for %lldns.
 [[nodiscard]] constexpr long long in_ns(std::chrono::nanoseconds d) noexcept
