@@ -36,12 +36,11 @@ enum class step_kind : std::uint8_t {
   deliver,  ///< the operation has completed, and left its result behind
 };
 
+/// A step, with what a deadline that is to fire needs on its way.
 struct step {
   step_kind kind;
-
-  // Of a deadline.
-  time_point taken_up{};    ///< by the wheel
-  std::uint64_t begun = 0;  ///< how many handlers of the wheel had begun, when last looked at
+  time_point taken_up{};    ///< when it left the wheel, for the statistics
+  std::uint64_t begun = 0;  ///< how many handlers of the wheel had begun when it was sent
 };
 
 /// Throws std::logic_error: no wheel for a deadline can be found.
