@@ -343,6 +343,50 @@ BOOST_AUTO_TEST_CASE(calls_the_handler_through_its_executor)
   BOOST_TEST(there);
 }
 
+// In Boost 1.81, co_spawn posts a pointer into what it has put into the slot.
+BOOST_AUTO_TEST_CASE(may_end_before_a_cancellation_gets_there)
+{
+  asio::cancellation_signal signal;
+  context_with_wheel c;
+  asio::steady_timer timer(c.context, 1h);
+  error_code ended;
+  const auto wait = [&]() -> awaitable<void> { co_await timer.async_wait(asio::use_awaitable); };
+  asio::co_spawn(
+    c.context, wait(),
+    timeout_after(1h, asio::bind_cancellation_slot(
+                        signal.slot(), asio::bind_executor(c.context.get_executor(),
+                                                           [&](const std::exception_ptr& e) {
+                                                             ended = code_of(e);
+                                                           }))));
+  c.context.poll();
+  timer.cancel();
+  signal.emit(cancellation_type::terminal);
+  c.context.restart();
+  c.context.run();
+  BOOST_TEST(ended == asio::error::operation_aborted);
+}
+
+BOOST_AUTO_TEST_CASE(may_end_before_its_deadline_gets_there)
+{
+  asio::thread_pool pool(2);
+  context_with_wheel c;
+  const auto strand = asio::make_strand(pool);
+  asio::steady_timer timer(strand, 1h);
+  const auto wait = [&]() -> awaitable<void> { co_await timer.async_wait(asio::use_awaitable); };
+  auto ended = asio::co_spawn(
+    strand, wait(),
+    timeout_after(c.wheel, 20ms, asio::bind_executor(c.context.get_executor(), asio::use_future)));
+  asio::post(strand, [&] {  // puts the end of the wait, and what takes time, before the deadline
+    timer.cancel();
+    std::this_thread::sleep_for(5ms);
+    asio::post(strand, [] { std::this_thread::sleep_for(20ms); });
+    std::this_thread::sleep_for(40ms);
+  });
+  c.context.run();
+  pool.join();
+  BOOST_CHECK_THROW(ended.get(), system_error);
+}
+
 BOOST_AUTO_TEST_CASE(goes_with_its_context)
 {
   const auto held = std::make_shared<int>(0);

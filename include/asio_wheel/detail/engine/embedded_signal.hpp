@@ -14,6 +14,60 @@
 
 namespace asio_wheel::detail {
 
+/// Stands for a cancellation handler that may post a pointer to itself. If the handler has been
+/// called, it goes behind what it has posted; at once if the executor refuses.
+template <class Handler, class Executor>
+class posting_handler {
+public:
+  template <class T>
+  posting_handler(T&& arg, const Executor& ex)
+    : at_(new object{{}, Handler(std::forward<T>(arg), ex), ex})
+  {}
+  posting_handler(const posting_handler&) = delete;
+  posting_handler& operator=(const posting_handler&) = delete;
+  ~posting_handler()
+  {
+    if (!at_->was_called) return;
+    const Executor ex = at_->executor;
+    try {
+      asio::post(ex, [kept = std::move(at_)] {});
+    } catch (...) {
+    }
+  }
+
+  void operator()(asio::cancellation_type_t type)
+  {
+    at_->was_called = true;
+    at_->handler(type);
+  }
+
+  [[nodiscard]] Handler& inner() noexcept { return at_->handler; }
+
+private:
+  struct object : recycled<object> {
+    Handler handler;
+    Executor executor;
+    bool was_called = false;
+  };
+
+  std::unique_ptr<object> at_;
+};
+
+/// What is stored for a cancellation handler made of `Args`.
+template <class Handler, class... Args>
+struct stored_handler {
+  using type = Handler;
+};
+#if defined(BOOST_ASIO_VERSION) && BOOST_ASIO_VERSION < 102800
+// In Boost 1.82 and before, co_spawn's cancellation handler posts a pointer to itself through the
+// executor that it is made of.
+template <class Handler, class T, class Executor>
+  requires(asio::execution::is_executor<Executor>::value || asio::is_executor<Executor>::value)
+struct stored_handler<Handler, T, Executor> {
+  using type = posting_handler<Handler, Executor>;
+};
+#endif
+
 /// An `asio::cancellation_signal` with storage for the handler that an operation puts into its
 /// slot. The handlers of Asio's operations fit. A larger handler gets memory as a wait does. This
 /// saves an operation 56 to 72 instructions and an allocation (bench/LOG.md).
@@ -49,17 +103,12 @@ public:
   Handler& emplace(Args&&... args)
   {
     clear();
-    if (is_asios()) [[unlikely]]
-      return asio_signal_.slot().emplace<Handler>(std::forward<Args>(args)...);
-    if constexpr (sizeof(Handler) <= sizeof(room_) &&
-                  alignof(Handler) <= alignof(std::max_align_t)) {
-      return hold<Handler>(std::forward<Args>(args)...);
-    } else {
-      using elsewhere = large<Handler>;
-      return hold<elsewhere>(new
-                             typename elsewhere::object{{}, Handler(std::forward<Args>(args)...)})
-        .at->handler;
-    }
+    using stored_type = typename stored_handler<Handler, std::decay_t<Args>...>::type;
+    stored_type& stored = put<stored_type>(std::forward<Args>(args)...);
+    if constexpr (std::is_same_v<stored_type, Handler>)
+      return stored;
+    else
+      return stored.inner();
   }
 
   void clear() noexcept
@@ -158,6 +207,23 @@ private:
     auto* const p = ::new (static_cast<void*>(room_)) T(std::forward<Args>(args)...);
     of_ = &functions_of<T>;
     return *p;
+  }
+
+  /// Requires that there is no handler.
+  template <class Handler, class... Args>
+  Handler& put(Args&&... args)
+  {
+    if (is_asios()) [[unlikely]]
+      return asio_signal_.slot().emplace<Handler>(std::forward<Args>(args)...);
+    if constexpr (sizeof(Handler) <= sizeof(room_) &&
+                  alignof(Handler) <= alignof(std::max_align_t)) {
+      return hold<Handler>(std::forward<Args>(args)...);
+    } else {
+      using elsewhere = large<Handler>;
+      return hold<elsewhere>(new
+                             typename elsewhere::object{{}, Handler(std::forward<Args>(args)...)})
+        .at->handler;
+    }
   }
 
   [[nodiscard]] bool is_asios() const noexcept { return of_ == &functions_of_asios; }
