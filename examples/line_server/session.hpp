@@ -35,6 +35,20 @@ using boost::system::system_error;
 
 inline constexpr auto no_throw = asio::as_tuple(asio::deferred);
 
+/// The exception that has ended the others: `a && b && c` throws an exception around those of
+/// `a && b` and of `c`.
+inline std::exception_ptr first_of(const asio::multiple_exceptions& all)
+{
+  std::exception_ptr first = all.first_exception();
+  try {
+    std::rethrow_exception(first);
+  } catch (const asio::multiple_exceptions& of_two) {
+    return first_of(of_two);
+  } catch (...) {
+    return first;
+  }
+}
+
 class session {
 public:
   /// @param socket  whose executor is a strand: that of the session.
@@ -58,8 +72,8 @@ public:
     using namespace asio::experimental::awaitable_operators;
     try {
       co_await (read() && write() && keep_alive());
-    } catch (const asio::multiple_exceptions& e) {
-      std::rethrow_exception(e.first_exception());  // the one that has ended the others
+    } catch (const asio::multiple_exceptions& all) {
+      std::rethrow_exception(first_of(all));
     }
   }
 
