@@ -41,9 +41,9 @@ class keep_alive_base;
 /// An expiry holds for all operations that start after it was set, until it is set again. It
 /// cancels operations that are still running: they complete with asio::error::timed_out. An
 /// operation that starts later does nothing, and completes with timed_out at once. While others are
-/// running, it may start instead, and be cancelled at the wheel's next tick. Setting the expiry
-/// does not change running operations: each keeps the expiry it started under. A connect counts as
-/// a write.
+/// running, or the handler of another is, it may start instead: it may succeed then, and is
+/// cancelled at the wheel's next tick. Setting the expiry does not change running operations: each
+/// keeps the expiry it started under. A connect counts as a write.
 ///
 /// **After a timeout the stream is open.** beast::tcp_stream closes its socket. Here the owner
 /// closes it, and may first send the peer a last message or read its address. Nothing else can
