@@ -193,7 +193,7 @@ void wheel_core::close() noexcept
   for (shard& sh : shards) sh.ended_delivery.close();
   due_delivery_.close();
   deadline_delivery_.close();
-  posting_.close();
+  posting_gate.close();
   driver_.close();
 
   // Handlers may own timers and start waits as they go; they find the shards closed.

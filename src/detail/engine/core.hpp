@@ -65,12 +65,7 @@ public:
   wheel_clock clock;
   shard_table shards;
   std::atomic<std::size_t> abandoned{0};  ///< operations that go on without their handlers
-
-  // Threads that post to the context call these before and after: in between the context does not
-  // go. The first returns false if the context is going.
-
-  [[nodiscard]] bool enter_posting() noexcept { return posting_.try_lock_shared(); }
-  void leave_posting() noexcept { posting_.unlock_shared(); }
+  gate posting_gate;                      ///< the context does not go while a thread is inside
 
   /// Starts a wait; the core takes it over. Throws std::bad_alloc, with nothing changed and the
   /// wait not taken over.
@@ -166,7 +161,6 @@ private:
     bool more = false;      ///< afterwards, there may be more waits
     maybe_tick refiled;     ///< the earliest tick filed again
     shard* idle = nullptr;  ///< afterwards, tell the driver of it
-    time_point taken_up{};
   };
 
   [[gnu::noinline]] void file_overdue(wait_op& op, shard& sh) ASIO_WHEEL_REQUIRES(sh);
@@ -233,7 +227,6 @@ private:
   delivery deadline_delivery_;
 
   pressure pressure_{clock};
-  gate posting_;  ///< for enter_posting()
 
   std::mutex survey_mutex_;  ///< one survey at a time; taken before all others
 

@@ -112,11 +112,13 @@ error_code too_many_pending() noexcept
   return wheel_errc::too_many_pending;
 }
 
-posting_guard::posting_guard(wheel_core& c) noexcept : core_(c.enter_posting() ? &c : nullptr) {}
+posting_guard::posting_guard(wheel_core& c) noexcept
+  : core_(c.posting_gate.try_lock_shared() ? &c : nullptr)
+{}
 
 posting_guard::~posting_guard()
 {
-  if (core_) core_->leave_posting();
+  if (core_) core_->posting_gate.unlock_shared();
 }
 
 }  // namespace asio_wheel::detail

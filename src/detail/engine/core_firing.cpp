@@ -34,9 +34,10 @@ void wheel_core::fire_deadlines()
   next_wait next{};
   for (int i = 0; i < delivery::length; ++i) {
     wait_op* op = take_due_deadline(next, now);
+    const time_point taken_up = op ? now : time_point();
     if (!op) op = take_ended_deadline(next);
     if (!op) return;
-    op->ask(*next.at, wait_request::send(), next.taken_up);
+    op->ask(*next.at, wait_request::send(), taken_up);
   }
 }
 
@@ -50,7 +51,6 @@ wait_op* wheel_core::take_due_deadline(next_wait& next, time_point now) noexcept
   const cancels_applied applied = next.at->assert_cancels_applied();
   if (!next.at->is_deadline_due(applied)) return nullptr;
   wait_op* const op = pop_due(*next.at, applied, next, now);
-  next.taken_up = now;
   keep_for(*op);  // it may be on its way through another context when this context goes
   return op;
 }
@@ -62,7 +62,6 @@ wait_op* wheel_core::take_ended_deadline(next_wait& next) noexcept
     wait_op* const op = sh.pop_deadline();
     if (!op) continue;
     next.at = &sh;
-    next.taken_up = {};
     keep_for(*op);
     return op;
   }

@@ -5,11 +5,6 @@
 
 namespace asio_wheel::detail {
 
-bool due_shards::empty() const noexcept
-{
-  return size_ == 0;
-}
-
 void due_shards::add(shard& sh) noexcept
 {
   const std::uint64_t bit = std::uint64_t{1} << sh.number;

@@ -26,7 +26,7 @@ class due_shards {
 public:
   explicit due_shards(const shard_table& shards) noexcept : shards_(shards) {}
 
-  [[nodiscard]] bool empty() const noexcept;
+  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
 
   /// Something is due in `sh`.
   void add(shard& sh) noexcept;

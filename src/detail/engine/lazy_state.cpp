@@ -54,14 +54,14 @@ void lazy_state::adopt_waits() noexcept
 maybe_tick guarding_state::refile_earlier() noexcept
 {
   // This object may be gone after the waits were filed earlier, and so may the waits.
-  const intrusive_ptr<operation_guard> g(guard_.load(std::memory_order_acquire));
+  const guard_ptr g(guard_.load(std::memory_order_acquire));
   const maybe_tick when = lazy_state::refile_earlier(enter());
   return g ? std::min(when, g->refile_earlier()) : when;
 }
 
-intrusive_ptr<operation_guard> guarding_state::make_guard()
+guard_ptr guarding_state::make_guard()
 {
-  intrusive_ptr<operation_guard> made(new operation_guard(core(), this));
+  guard_ptr made(new operation_guard(core(), this));
   operation_guard* other = nullptr;
   if (!guard_.compare_exchange_strong(other, made.get(), std::memory_order_acq_rel)) return other;
   intrusive_ptr_add_ref(made.get());
@@ -71,7 +71,7 @@ intrusive_ptr<operation_guard> guarding_state::make_guard()
 void guarding_state::retire() noexcept
 {
   cancel();
-  const intrusive_ptr<operation_guard> g(guard_.exchange(nullptr), false);
+  const guard_ptr g(guard_.exchange(nullptr), false);
   if (g) g->close();
 }
 

@@ -147,7 +147,7 @@ bool operation_guard::erase_own_wait() noexcept
 
 void operation_guard::rest_if_idle() noexcept
 {
-  intrusive_ptr<operation_guard> of_wheel;
+  guard_ptr of_wheel;
   {
     const locked lock(shard_);
     if (!guarded_.empty() || shard::rests(*this)) return;
@@ -187,7 +187,7 @@ void operation_guard::move_to(moving_deadline& source) noexcept
   source_ = &source;
 }
 
-void operation_guard::feed(intrusive_ptr<operation_guard> other)
+void operation_guard::feed(guard_ptr other)
 {
   std::erase_if(fed_, [](const auto& g) { return g->is_closed(); });
   const auto is_other = [&](const auto& g) { return g.get() == other.get(); };
@@ -215,7 +215,7 @@ bool operation_guard::is_closed() noexcept
 
 void operation_guard::close() noexcept
 {
-  intrusive_ptr<operation_guard> of_wheel;
+  guard_ptr of_wheel;
   {
     const locked lock(shard_);
     closed_ = true;
@@ -235,7 +235,7 @@ void operation_guard::do_ask(wait_op& base, shard& at, wait_request request, tim
     if (wait_op* const op = self.guarded_.front()) return op->ask(at, request);
     return describe_handler<operation_guard>(at);
   }
-  const intrusive_ptr<operation_guard> of_wheel(&self, false);
+  const guard_ptr of_wheel(&self, false);
   if (request == wait_request::release()) return;
   // A destroyed wait tells nobody: the operations see that the context is gone.
   self.end_guarded(request.is_call_or_send() ? request.outcome() : wait_outcome::none);

@@ -24,11 +24,6 @@ shard::shard(wheel_core& c, std::size_t n, wheel_geometry geometry, const wheel_
     number(n)
 {}
 
-bool shard::is_closed() const noexcept
-{
-  return closed_;
-}
-
 // file
 
 tick shard::file(wait_op& op, tick when)
@@ -329,11 +324,6 @@ maybe_tick shard::take_unneeded() noexcept
   drop_unneeded();
   unneeded_.store({}, std::memory_order_relaxed);
   return is_idle() || !wheel_.has_undue() ? maybe_tick(tick{}) : unneeded;
-}
-
-bool shard::has_unneeded() const noexcept
-{
-  return bool(unneeded_.load(std::memory_order_relaxed));
 }
 
 time_point shard::expiry_of(const wait_op& op) const noexcept

@@ -36,7 +36,7 @@ class wheel_core;  // NOLINT(cppcoreguidelines-virtual-class-destructor): it is 
 /// begins with apply_deferred_cancels(), or requires what that returns, or its caller does.
 class deferred_cancels {
 public:
-  [[nodiscard]] bool empty() const noexcept;
+  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
 
   /// Returns true if it is time to apply the cancels: later for a thread of another shard, which
   /// hardly has the waits in its caches.
@@ -110,7 +110,7 @@ public:
   using spin_lock::unlock;
 
   /// Returns true if the context is going away: no wait may be filed any more.
-  [[nodiscard]] bool is_closed() const noexcept ASIO_WHEEL_REQUIRES(this);
+  [[nodiscard]] bool is_closed() const noexcept ASIO_WHEEL_REQUIRES(this) { return closed_; }
 
   // file
 
@@ -363,7 +363,10 @@ public:
   [[nodiscard]] maybe_tick take_unneeded() noexcept ASIO_WHEEL_REQUIRES(this);
 
   /// Returns true if take_unneeded() has a tick to return.
-  [[nodiscard]] bool has_unneeded() const noexcept;
+  [[nodiscard]] bool has_unneeded() const noexcept
+  {
+    return bool(unneeded_.load(std::memory_order_relaxed));
+  }
 
   // What a shard reports.
 

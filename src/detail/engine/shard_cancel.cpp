@@ -12,11 +12,6 @@
 
 namespace asio_wheel::detail {
 
-bool deferred_cancels::empty() const noexcept
-{
-  return size_ == 0;
-}
-
 bool deferred_cancels::is_time(bool is_local) const noexcept
 {
   constexpr std::size_t enough = 16;

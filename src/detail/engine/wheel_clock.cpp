@@ -94,11 +94,6 @@ bool wheel_clock::has_surely_passed(time_point deadline) const noexcept
   return deadline <= now();
 }
 
-bool wheel_clock::is_stopped() const noexcept
-{
-  return stopped_at_.load(std::memory_order_relaxed) != 0;
-}
-
 time_point wheel_clock::running_now() const noexcept
 {
   const time_point precise = clock_type::now();

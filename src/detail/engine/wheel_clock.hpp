@@ -41,7 +41,10 @@ public:
   // Stop and move the clock. The owner makes sure that only one thread does so at a time.
   void stop_at(time_point t) noexcept;
   void run() noexcept;
-  [[nodiscard]] bool is_stopped() const noexcept;
+  [[nodiscard]] bool is_stopped() const noexcept
+  {
+    return stopped_at_.load(std::memory_order_relaxed) != 0;
+  }
 
   /// Blocks the thread for a while, at most until `deadline`.
   ASIO_WHEEL_EXPORT void sleep_towards(time_point deadline) const;

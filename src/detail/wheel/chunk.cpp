@@ -6,16 +6,6 @@
 
 namespace asio_wheel::detail {
 
-tick wheel_entry::due() const noexcept
-{
-  return at_.due;
-}
-
-const void* wheel_entry::cell() const noexcept
-{
-  return at_.cell;
-}
-
 chunk* chunk::of(const void* cell) noexcept
 {
   return reinterpret_cast<chunk*>(reinterpret_cast<std::uintptr_t>(cell) &

@@ -480,26 +480,6 @@ void timing_wheel::raise_horizons() noexcept
   }
 }
 
-std::size_t timing_wheel::size() const noexcept
-{
-  return size_;
-}
-
-bool timing_wheel::is_due(const wheel_entry& e) const noexcept
-{
-  return e.at_.due <= now_;
-}
-
-bool timing_wheel::has_due() const noexcept
-{
-  return due_.chunks.head;
-}
-
-bool timing_wheel::has_drained() const noexcept
-{
-  return drained_.chunks.head;
-}
-
 wheel_entry* timing_wheel::pop_due() noexcept
 {
   return pop(due_);

@@ -167,7 +167,7 @@ public:
   [[nodiscard]] wheel_entry* pop_drained() noexcept;
 
   /// Returns true if a filed entry, not drained, has become due: pop_due() will return it.
-  [[nodiscard]] bool is_due(const wheel_entry& e) const noexcept;
+  [[nodiscard]] bool is_due(const wheel_entry& e) const noexcept { return e.at_.due <= now_; }
 
   // A walk goes a piece at a time, and the wheel may change between two pieces. Entries move only
   // ahead of the walk, unless they are erased and inserted anew, or the wheel is rewound. A walk
@@ -199,11 +199,11 @@ public:
   /// begins or goes on. `never` if only entries of that tick are filed, none if no entry is; both
   /// leave out due and drained entries.
   [[nodiscard]] maybe_tick next_tick() noexcept;
-  [[nodiscard]] bool has_due() const noexcept;
-  [[nodiscard]] bool has_drained() const noexcept;
+  [[nodiscard]] bool has_due() const noexcept { return due_.chunks.head; }
+  [[nodiscard]] bool has_drained() const noexcept { return drained_.chunks.head; }
 
   /// Entries filed, including due and drained ones.
-  [[nodiscard]] std::size_t size() const noexcept;
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
   /// How many entries it has memory for.
   [[nodiscard]] std::size_t capacity() const noexcept { return pool_.capacity() - spare_chunks; }

@@ -72,7 +72,7 @@ private:
 class ASIO_WHEEL_EXPORT guarding_state : public lazy_state {
 public:
   /// The guard with this deadline, made on first use. Throws std::bad_alloc.
-  [[nodiscard]] intrusive_ptr<operation_guard> guard()
+  [[nodiscard]] guard_ptr guard()
   {
     operation_guard* const g = guard_.load(std::memory_order_acquire);
     return g ? g : make_guard();
@@ -93,7 +93,7 @@ protected:
   [[nodiscard]] maybe_tick refile_earlier() noexcept;
 
 private:
-  [[nodiscard]] intrusive_ptr<operation_guard> make_guard();
+  [[nodiscard]] guard_ptr make_guard();
   void take_guard(guarding_state& other) noexcept;
 
   std::atomic<operation_guard*> guard_{nullptr};  ///< counted

@@ -149,7 +149,7 @@ public:
 
   /// Passes signs of life on to the source of `other`, as long as it has a source. Throws
   /// std::bad_alloc.
-  void feed(intrusive_ptr<operation_guard> other);
+  void feed(guard_ptr other);
   void feed_nothing() noexcept { fed_.clear(); }
   [[nodiscard]] bool feeds() const noexcept { return !fed_.empty(); }
   void pass_on(peer_activity what) const noexcept;
@@ -191,7 +191,7 @@ private:
   std::atomic<time_point> filed_for_{not_filed};  ///< until the wait ends
 
   wait_list guarded_ ASIO_WHEEL_GUARDED_BY(shard_);
-  std::vector<intrusive_ptr<operation_guard>> fed_;
+  std::vector<guard_ptr> fed_;
 };
 
 }  // namespace asio_wheel::detail

@@ -143,10 +143,10 @@ public:
   wheel_entry& operator=(const wheel_entry&) = delete;
 
   /// The tick that the entry was filed under. Linking the entry into a list overwrites it.
-  [[nodiscard]] tick due() const noexcept;
+  [[nodiscard]] tick due() const noexcept { return at_.due; }
 
   /// The cell of a filed entry, for prefetching.
-  [[nodiscard]] const void* cell() const noexcept;
+  [[nodiscard]] const void* cell() const noexcept { return at_.cell; }
 
 protected:
   friend class timing_wheel;
