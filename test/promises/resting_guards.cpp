@@ -90,6 +90,22 @@ BOOST_AUTO_TEST_CASE(are_not_pending_and_found_by_the_next_operation)
   BOOST_TEST(after.cancelled == before.cancelled);
 }
 
+BOOST_AUTO_TEST_CASE(keep_nothing_running_when_those_of_several_shards_are_filed_again_at_once)
+{
+  resting_guards c(0, {.shards = 4});
+  for (int i = 0; i < 3; ++i) {
+    std::thread([&] {
+      c.wheel.async_wait(1ms, [](error_code) {});  // in the shard of this thread
+      c.dogs.push_back(std::make_unique<wheel_watchdog>(c.wheel, 10ms));
+      c.start_one(c.dogs.back()->guard([](error_code, std::size_t) {}));
+      c.dogs.back()->set_timeout(1h);
+    }).join();
+  }
+  c.other.cancel();
+  std::this_thread::sleep_for(20ms);
+  BOOST_TEST(c.runs_out_of_work());
+}
+
 BOOST_AUTO_TEST_CASE(end_an_operation_that_comes_later)
 {
   resting_guards c;

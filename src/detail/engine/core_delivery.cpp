@@ -134,8 +134,8 @@ bool wheel_core::begin_delivery(bool behind_pass) noexcept
   return true;
 }
 
-/// Takes the next wait. Files lazy waits before it again if their deadline has moved, up to a
-/// limit.
+/// Takes the next wait. Files lazy waits before it again if their deadline has moved, up to a limit
+/// or until the driver is to be told of a shard.
 void wheel_core::take_due(next_wait& next, time_point now) noexcept
 {
   next.op = nullptr;
@@ -153,7 +153,7 @@ void wheel_core::take_due(next_wait& next, time_point now) noexcept
       return;
     }
     next.op = pop_due(*next.at, applied, next, now);
-  } while (!next.op && ++steps < shard::step);
+  } while (!next.op && !next.idle && ++steps < shard::step);
   if (next.op && was_pending(next.request.outcome())) count_ended(1);
   next.more = !due_.empty();
   if (next.more) next.post = due_delivery_.request();
