@@ -14,8 +14,16 @@
 
 namespace asio_wheel::detail {
 
-/// Stands for a cancellation handler that may post a pointer to itself. If the handler has been
-/// called, it goes behind what it has posted; at once if the executor refuses.
+/// What is stored for a cancellation handler made of `Args`.
+template <class Handler, class... Args>
+struct stored_handler {
+  using type = Handler;
+};
+
+#if defined(BOOST_ASIO_VERSION) && BOOST_ASIO_VERSION < 102800
+/// Stands for the cancellation handler of co_spawn, which posts a pointer to itself through the
+/// executor that it is made of. If the handler has been called, it goes behind what it has posted;
+/// at once if the executor refuses.
 template <class Handler, class Executor>
 class posting_handler {
 public:
@@ -53,14 +61,6 @@ private:
   std::unique_ptr<object> at_;
 };
 
-/// What is stored for a cancellation handler made of `Args`.
-template <class Handler, class... Args>
-struct stored_handler {
-  using type = Handler;
-};
-#if defined(BOOST_ASIO_VERSION) && BOOST_ASIO_VERSION < 102800
-// In Boost 1.82 and before, co_spawn's cancellation handler posts a pointer to itself through the
-// executor that it is made of.
 template <class Handler, class T, class Executor>
   requires(asio::execution::is_executor<Executor>::value || asio::is_executor<Executor>::value)
 struct stored_handler<Handler, T, Executor> {

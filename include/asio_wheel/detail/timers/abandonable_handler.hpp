@@ -76,8 +76,8 @@ public:
 
   [[nodiscard]] const Handler& inner() const noexcept { return *handler_; }
 
-  bool is_late = false;    ///< the operation was asked to stop, and is to be abandoned
-  std::uint8_t turns = 0;  ///< how often it had time to end since
+  /// How often the operation had time to end since it was asked to stop; zero if it was not asked.
+  std::uint8_t turns = 0;
 
   template <class... Args>
   void operator()(Args&&... args)

@@ -315,7 +315,7 @@ private:
     auto& self = static_cast<deadline_operation&>(op);
     if (request == wait_request::destroy()) return self.destroy();  // with the result
     if constexpr (is_abandonable<Handler>)
-      if (self.handler_.is_late) return self.send({step_kind::abandon});
+      if (self.handler_.turns != 0) return self.send({step_kind::abandon});
     if constexpr (!runs_anywhere)
       if (self.has_other_executor() && self.check() != firing::off)
         return self.send(self.first_step(taken_up));
@@ -372,7 +372,7 @@ private:
   {
     ask_to_stop(type());
     if constexpr (is_abandonable<Handler>) {
-      handler_.is_late = true;
+      handler_.turns = 1;
       if (!give_time()) abandon_here();
     } else {
       release_elsewhere();
@@ -408,7 +408,10 @@ private:
   void abandon_unless_ended()
   {
     constexpr int most_turns = 8;
-    if (++handler_.turns < most_turns && goes_on() && give_time()) return;
+    if (handler_.turns < most_turns && goes_on()) {
+      ++handler_.turns;
+      if (give_time()) return;
+    }
     abandon_here();
   }
 
