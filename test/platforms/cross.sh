@@ -45,12 +45,10 @@ make_headers() {
   cp test/platforms/headers/* "$headers"
 }
 
-# settle <platform>: sets packages, options, programs, batch and slow.
+# settle <platform>: sets packages, options, programs and slow.
 settle() {
   local prefix='' processor=''
-  packages=() options=() programs=(wheel engine promise) batch=0
-  # As one unit, g++ takes the main source's unnamed namespace for that of a header.
-  local flags='-O0 -Wno-subobject-linkage'
+  packages=() options=() programs=(wheel engine promise)
   # What qemu or wine cannot do, or what measures time.
   slow='promise\.(punctual|quiet|fair|no_hostages)|spin_lock'
   case $1 in
@@ -65,7 +63,6 @@ settle() {
     windows)
       packages=(g++-mingw-w64-x86-64-posix wine64)
       programs+=(timers parity)
-      batch=2 # an object file can hold no more
       options=(-DCMAKE_SYSTEM_NAME=Windows -DCMAKE_SYSTEM_PROCESSOR=x86_64
         -DCMAKE_CXX_COMPILER=x86_64-w64-mingw32-g++-posix
         "-DCMAKE_CROSSCOMPILING_EMULATOR=$PWD/test/platforms/wine.sh"
@@ -75,7 +72,6 @@ settle() {
       packages=(clang-16 libc++-16-dev libc++abi-16-dev)
       options=(-DCMAKE_CXX_COMPILER=clang++-16 -DCMAKE_CXX_FLAGS=-stdlib=libc++)
       slow='spin_lock'
-      flags=-O0
       ;;
   esac
   if [[ -n $prefix ]]; then
@@ -84,14 +80,12 @@ settle() {
       "-DCMAKE_CXX_COMPILER=$prefix-g++"
       "-DCMAKE_CROSSCOMPILING_EMULATOR=qemu-$processor;-L;/usr/$prefix")
   fi
-  options+=("-DCMAKE_CXX_FLAGS_DEBUG=$flags")
   read -ra targets <<<"${TARGETS:-${programs[*]/%/_tests}}"
   tests=${TESTS:-^($(IFS='|' && echo "${programs[*]}"))[.]}
 }
 
 install_packages cmake ninja-build g++ libboost1.81-dev libfmt-dev
 make_headers
-# Each program as few units: Asio costs more to parse than all tests together.
 for platform in "${platforms[@]}"; do
   settle "$platform"
   install_packages "${packages[@]}"
@@ -99,9 +93,8 @@ for platform in "${platforms[@]}"; do
   mkdir -p "$build"
   say "$platform: build"
   {
-    cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Debug \
+    cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 \
       "-DBoost_DIR=$PWD/build/platforms/headers" "-Dfmt_DIR=$PWD/build/platforms/headers" \
-      -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=$batch -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON \
       -DASIO_WHEEL_WARNINGS_AS_ERRORS=ON -DASIO_WHEEL_BUILD_TESTS=ON -DASIO_WHEEL_INSTALL=OFF \
       -DASIO_WHEEL_BUILD_EXAMPLES=OFF -DASIO_WHEEL_BUILD_BENCHMARKS=OFF \
       "${options[@]}" "${definitions[@]}" &&

@@ -35,7 +35,6 @@ for how in beside_epoll alone; do
   {
     cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 \
       "-DCMAKE_CXX_FLAGS=$flags" -DCMAKE_CXX_STANDARD_LIBRARIES=-luring \
-      -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=0 -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON \
       -DASIO_WHEEL_INSTALL=OFF -DASIO_WHEEL_BUILD_BENCHMARKS=OFF "$@" &&
       cmake --build "$build" --parallel "$(build_jobs)" --target promise_tests rpc_server rpc_client
   } >"$build.log" 2>&1 </dev/null || {
