@@ -228,7 +228,7 @@ step deadline_wait::first_step(time_point taken_up) const noexcept
   return {step_kind::fire, taken_up, core().handlers_begun()};
 }
 
-deadline_wait::firing deadline_wait::arrive(step& deadline, bool is_of_other_context) noexcept
+deadline_wait::firing deadline_wait::decide(step& deadline, bool is_of_other_context) noexcept
 {
   constexpr int most_rounds = 256, rounds_at_once = 8, most_ticks = 512, most_ticks_when_clear = 4;
   if (check() == firing::off) return firing::off;

@@ -203,7 +203,7 @@ protected:
   /// It begins to count rounds again after a tick. It waits for no tick that is long, or of a clock
   /// that stands still, or if the executor is of another context than the wheel's: nobody may be
   /// left to make that tick.
-  [[nodiscard]] firing arrive(step& deadline, bool is_of_other_context) noexcept;
+  [[nodiscard]] firing decide(step& deadline, bool is_of_other_context) noexcept;
 
   /// Returns true if the operation still runs. Requires a hold.
   [[nodiscard]] bool goes_on() noexcept;

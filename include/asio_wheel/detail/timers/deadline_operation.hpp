@@ -350,7 +350,7 @@ private:
   /// The deadline is at the handler's executor, which is not the wheel's.
   void arrive(step deadline)
   {
-    switch (deadline_wait::arrive(deadline, has_other_context())) {
+    switch (decide(deadline, has_other_context())) {
       case firing::now: return fire();
       case firing::later: return go_round(deadline);
       case firing::kept: return;
