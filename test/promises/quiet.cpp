@@ -55,8 +55,8 @@ BOOST_AUTO_TEST_CASE(nothing_wakes_a_loop_without_waits)
 BOOST_AUTO_TEST_CASE(what_has_passed_needs_no_wake_up)
 {
   context_with_wheel c(support::with_tick(1us));  // soon beyond tick 0
-  outcome far;
-  c.wheel.async_wait(1h, far.recorder());
+  outcome distant;
+  c.wheel.async_wait(1h, distant.recorder());
   wheel_timer timer(c.context);
   int left = 100;
   const std::function<void()> start = [&] {
@@ -72,7 +72,7 @@ BOOST_AUTO_TEST_CASE(what_has_passed_needs_no_wake_up)
   while (left != 0 && c.context.run_one_for(20s) != 0) continue;
   BOOST_TEST(left == 0);
   BOOST_TEST(wakeups(c) == 0U);
-  BOOST_TEST(far.pending());
+  BOOST_TEST(distant.pending());
 }
 
 BOOST_AUTO_TEST_CASE(nothing_wakes_a_loop_whose_waits_were_cancelled)

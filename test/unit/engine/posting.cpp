@@ -61,22 +61,22 @@ BOOST_AUTO_TEST_CASE(is_asked_again_where_it_had_no_memory)
   support::queue_context context;
   context.refuse_every_other();
   const asio::any_io_executor ex = context.get_executor();
-  std::array<wheel_timer, 3> far{wheel_timer(ex, 1h), wheel_timer(ex, 1h), wheel_timer(ex, 1h)};
+  std::array<wheel_timer, 3> distant{wheel_timer(ex, 1h), wheel_timer(ex, 1h), wheel_timer(ex, 1h)};
   int aborted = 0;
-  for (wheel_timer& t : far)
+  for (wheel_timer& t : distant)
     t.async_wait([&](error_code ec) { aborted += ec == asio::error::operation_aborted; });
   wheel_timer timer(ex, 1ms);
   std::size_t expired = 0;
   const std::function<void(error_code)> next = [&](error_code ec) {
     BOOST_TEST(!ec);
-    if (expired == far.size()) return;
-    far[expired++].cancel();
+    if (expired == distant.size()) return;
+    distant[expired++].cancel();
     timer.expires_after(1ms);
     timer.async_wait(next);
   };
   timer.async_wait(next);
   context.run();
-  BOOST_TEST(expired == far.size());
+  BOOST_TEST(expired == distant.size());
   BOOST_TEST(aborted == 3);
   BOOST_TEST(context.refused() > 3);
 }

@@ -182,11 +182,11 @@ BOOST_AUTO_TEST_CASE(holds_up_no_wait_that_is_over_and_was_started_meanwhile)
   wheel_options options;
   options.shards = 2;
   context_with_wheel c(options);
-  outcome far;
+  outcome distant;
   outcome day;
   std::optional<virtual_time> time(c.wheel);
   // They take a while to go back, after the shard of one of two other threads, which is made later.
-  for (int i = 0; i < 200'000; ++i) c.wheel.async_wait(36h + i * 1ms, far.recorder());
+  for (int i = 0; i < 200'000; ++i) c.wheel.async_wait(36h + i * 1ms, distant.recorder());
   c.wheel.async_wait(24h, day.recorder());
   std::atomic<bool> leaving = true;
   outcome passed;
@@ -205,7 +205,7 @@ BOOST_AUTO_TEST_CASE(holds_up_no_wait_that_is_over_and_was_started_meanwhile)
   });
   support::run_until(c.context, [&] { return passed.calls == started; });
   BOOST_TEST(day.succeeded());
-  BOOST_TEST(far.pending());
+  BOOST_TEST(distant.pending());
 }
 
 BOOST_AUTO_TEST_CASE(calls_no_handlers)

@@ -113,10 +113,10 @@ BOOST_AUTO_TEST_CASE(of_the_first_slot_of_a_level_meets_that_one_alone)
   BOOST_TEST(count(wheel.first_tick(0)) == 17U);
   BOOST_TEST(count(wheel.first_tick(1)) == 24U);
   BOOST_TEST(count(wheel.first_tick(2)) == count(never));  // the overflow
-  wheel_entry far;
-  wheel.insert(far, tick{1000});
+  wheel_entry distant;
+  wheel.insert(distant, tick{1000});
   BOOST_TEST(count(wheel.first_tick(wheel.levels())) <= 1000U);
-  wheel.erase(far);
+  wheel.erase(distant);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
