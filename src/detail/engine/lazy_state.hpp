@@ -5,7 +5,18 @@
 
 #include "timer_state.hpp"
 
+#include <atomic>
+
 namespace asio_wheel::detail {
+
+/// Takes over a sign of life that has come to `from` while it was moved: after its time was copied
+/// to `to`, and before its guard had moved.
+inline void keep_later(std::atomic<time_point>& to, const std::atomic<time_point>& from) noexcept
+{
+  const time_point late = from.load(std::memory_order_relaxed);
+  time_point t = to.load(std::memory_order_relaxed);
+  while (t < late && !to.compare_exchange_weak(t, late, std::memory_order_relaxed)) continue;
+}
 
 template <class Take>
 void lazy_state::assign(lazy_state& other, Take take) noexcept

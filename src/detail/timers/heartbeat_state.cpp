@@ -53,6 +53,8 @@ heartbeat_state& heartbeat_state::operator=(heartbeat_state&& other) noexcept
     pings_ = other.pings_;
     options_ = other.options_;
   });
+  keep_later(sent_, other.sent_);
+  keep_later(received_, other.received_);
   return *this;
 }
 

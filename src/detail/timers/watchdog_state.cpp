@@ -84,6 +84,7 @@ watchdog_state& watchdog_state::operator=(watchdog_state&& other) noexcept
     shortest_ = other.shortest_.load();
     if (other.is_swept()) core().pressure_on().replace(other, *this);
   });
+  keep_later(touched_, other.touched_);
   // Not before: until the guard has moved, its deadline is `other`'s.
   other.shortest_ = other.longest_.load();
   return *this;
