@@ -41,8 +41,9 @@ namespace asio_wheel {
 ///
 /// Memory: the operation's state does not come from the handler's allocator, as the allocator may
 /// go first. The state stays until the operation ends, with a copy of the handler's executor but
-/// without the handler. The state counts no work for the handler. Work that Asio itself counts
-/// keeps run() going: for async_resolve, until the operation ends.
+/// without the handler. So the context of this executor must live until then. The state counts no
+/// work for the handler. Work that Asio itself counts keeps the run() of that context going: for
+/// async_resolve, until the operation ends.
 /// Signature: the operation's. It must begin with an error_code or an exception_ptr, and its other
 ///   results must be default-constructible. With several signatures, an abandoned operation has the
 ///   first.
