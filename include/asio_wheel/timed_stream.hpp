@@ -51,8 +51,9 @@ class keep_alive_base;
 /// have sent a part of its data, as any failed write.
 ///
 /// An operation that completes first keeps its result, even if its handler is called after the
-/// expiry. Setting an expiry costs a clock reading and a store. Starting and ending an operation
-/// mostly files nothing in the wheel: all operations of a stream share one wait.
+/// expiry. If that happens to one of several reads at a time, the handler of a later read may be
+/// called before. Setting an expiry costs a clock reading and a store. Starting and ending an
+/// operation mostly files nothing in the wheel: all operations of a stream share one wait.
 ///
 /// @tparam NextLayer  as `asio::ip::tcp::socket`, a local socket or `beast::test::stream`. Members
 ///                    that it cannot support do not compile when they are used.

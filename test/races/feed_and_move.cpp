@@ -21,7 +21,7 @@ namespace {
 
 constexpr int rounds = 20'000;
 
-void pause(int n)
+void spin(int n)
 {
   static std::atomic<int> spins;
   for (int i = 0; i < n; ++i) spins.fetch_add(1, std::memory_order_relaxed);
@@ -40,7 +40,7 @@ int count_lost(support::context_with_wheel& c, const Option& an_hour)
   std::thread feeder([&] {
     for (int i = 1; i <= rounds; ++i) {
       while (round != i) std::this_thread::yield();
-      pause(i % 16);
+      spin(i % 16);
       stream->pass_on(detail::peer_activity::received);
       fed = i;
     }
@@ -50,7 +50,7 @@ int count_lost(support::context_with_wheel& c, const Option& an_hour)
   for (int i = 1; i <= rounds; ++i) {
     const auto before = c.wheel.now();
     round = i;
-    pause(i / 16 % 16);
+    spin(i / 16 % 16);
     *to = std::move(*from);
     while (fed != i) std::this_thread::yield();
     const detail::moving_deadline& deadline = *to;
