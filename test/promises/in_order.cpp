@@ -329,7 +329,7 @@ BOOST_AUTO_TEST_CASE(timers_that_several_threads_start_at_once_do_not_break_the_
       std::vector<std::thread> starters;
       for (std::size_t t = 0; t < threads; ++t) {
         starters.emplace_back([&, t] {
-          std::minstd_rand random(seed * threads + static_cast<unsigned>(t));
+          std::minstd_rand random(static_cast<unsigned>(seed * threads + t));
           for (std::size_t i = 0; i < per_thread; ++i) {
             const std::size_t which = random() % shared.size();
             const time_point deadline = deadlines[which % deadlines.size()];
