@@ -66,7 +66,7 @@ settle() {
         -DCMAKE_CXX_COMPILER=x86_64-w64-mingw32-g++-posix
         "-DCMAKE_CROSSCOMPILING_EMULATOR=$PWD/test/platforms/wine.sh"
         -DCMAKE_EXE_LINKER_FLAGS=-static '-DCMAKE_CXX_FLAGS=-D_WIN32_WINNT=0x0A00 -Wa,-mbig-obj'
-        -DCMAKE_CXX_FLAGS_DEBUG=-O1) # at -O0 a file has more sections than an object can hold
+        -DCMAKE_CXX_FLAGS_DEBUG=-O1) # at -O0 the assembler says "file too big"
       ;;
     libc++)
       packages=(clang-16 libc++-16-dev libc++abi-16-dev)
