@@ -9,7 +9,6 @@
 
 #include "../base/locks.hpp"
 #include "driver.hpp"
-#include "driver_client.hpp"
 #include "due_shards.hpp"
 #include "posting.hpp"
 #include "pressure.hpp"

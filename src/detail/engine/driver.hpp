@@ -5,7 +5,6 @@
 #include <asio_wheel/detail/wheel/wheel_entry.hpp>
 
 #include "../base/locks.hpp"
-#include "driver_client.hpp"
 #include "posting.hpp"
 #include "wheel_clock.hpp"
 
@@ -20,7 +19,7 @@ namespace asio_wheel::detail {
 /// Makes a pass when something is due, and sleeps until then.
 ///
 /// A **pass** runs on the strand. The timer is set for the tick of the next pass
-/// (driver_client.hpp). It has a pending wait exactly while there is a next pass, if only at the
+/// (driver_client). It has a pending wait exactly while there is a next pass, if only at the
 /// end of time. This keeps `run()` going.
 ///
 /// A thread of the context that needs an earlier pass sets the timer anew. Any other thread makes a

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <asio_wheel/asio.hpp>
+#include <asio_wheel/detail/wheel/wheel_entry.hpp>
 
 #include "../base/locks.hpp"
-#include "driver_client.hpp"
 
 #include <atomic>
 #include <cstddef>
@@ -192,6 +192,25 @@ private:
   task_memory& memory_;
   void* function_ = nullptr;
   void (*run_)(strand_run&, bool call) = nullptr;  ///< null if it is empty
+};
+
+/// Something with work to do from time to time, as its driver sees it.
+class driver_client {
+public:
+  /// The tick of the next pass, or `at_once`; none if no pass is needed. Called from any thread.
+  [[nodiscard]] virtual maybe_tick next_tick() noexcept = 0;
+
+  /// Does the work that is due by now. Called on the driver's strand.
+  virtual void pass() = 0;
+
+  /// Called behind each pass, when the strand is free again, in the same thread.
+  virtual void follow_pass() = 0;
+
+  /// A foreign executor has refused the strand's turn.
+  virtual void turn_was_refused() noexcept = 0;
+
+protected:
+  ~driver_client() = default;
 };
 
 /// What copies of the inner executor share.

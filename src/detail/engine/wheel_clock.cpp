@@ -51,7 +51,7 @@ constinit wheel_clock::population wheel_clock::clocks{};
 wheel_clock::wheel_clock(clock_source source, nanoseconds tick_length)
   : origin_(clock_type::now()),
     tick_ns_(static_cast<std::uint64_t>(tick_length.count())),
-    last_{static_cast<std::uint64_t>((time_point::max() - origin_).count()) / tick_ns_.divisor},
+    last_{static_cast<std::uint64_t>((time_point::max() - origin_).count()) / tick_ns_},
     grain_(coarse_grain()),
     is_coarse_(source == clock_source::coarse && grain_ != duration{})
 {
@@ -143,13 +143,13 @@ tick wheel_clock::tick_ceil(time_point t) const noexcept
   if (t == time_point::max()) return never;
   if (t <= origin_) return tick{};
   // The tick after the tick of the nanosecond before.
-  return tick{tick_ns_.divide(static_cast<std::uint64_t>((t - origin_).count()) - 1) + 1};
+  return tick{(static_cast<std::uint64_t>((t - origin_).count()) - 1) / tick_ns_ + 1};
 }
 
 tick wheel_clock::tick_floor(time_point t) const noexcept
 {
   if (t <= origin_) return tick{};
-  return tick{tick_ns_.divide(static_cast<std::uint64_t>((t - origin_).count()))};
+  return tick{static_cast<std::uint64_t>((t - origin_).count()) / tick_ns_};
 }
 
 tick wheel_clock::tick_for(time_point deadline) const noexcept
@@ -167,7 +167,7 @@ tick wheel_clock::tick_for(duration delay) const noexcept
 time_point wheel_clock::time_of(maybe_tick t) const noexcept
 {
   if (t > last_) return time_point::max();
-  return origin_ + duration{static_cast<duration::rep>(count(*t) * tick_ns_.divisor)};
+  return origin_ + duration{static_cast<duration::rep>(count(*t) * tick_ns_)};
 }
 
 }  // namespace asio_wheel::detail

@@ -6,10 +6,9 @@
 #include <asio_wheel/detail/wheel/wheel_entry.hpp>
 #include <asio_wheel/wheel_options.hpp>
 
-#include "../base/divider.hpp"
-
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 
 namespace asio_wheel::detail {
 
@@ -102,7 +101,7 @@ private:
   [[nodiscard]] ASIO_WHEEL_EXPORT time_point soon() const noexcept;
 
   time_point origin_;
-  divider tick_ns_;
+  std::uint64_t tick_ns_;
   tick last_;                                 ///< the last tick that begins at a time point
   duration grain_;                            ///< of the coarse clock; zero without one
   bool is_coarse_;                            ///< delays begin by the coarse clock
