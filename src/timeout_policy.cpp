@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <utility>
 
 namespace asio_wheel {
 
@@ -80,7 +79,7 @@ void policy_use::note_end(const wheel_core& c) noexcept
 
 void policy_use::count_met() noexcept
 {
-  std::exchange(policy_, nullptr)->count_met(used_, allowed_);
+  policy_->count_met(used_, allowed_);
 }
 
 void policy_use::count(wait_outcome how, bool is_abandoned, error_code& ec) noexcept
@@ -89,7 +88,7 @@ void policy_use::count(wait_outcome how, bool is_abandoned, error_code& ec) noex
   if (!is_abandoned && how != wait_outcome::rejected &&
       (!has_come || report_ == policy_report::other))
     return count_met();
-  policy_state& p = *std::exchange(policy_, nullptr);
+  policy_state& p = *policy_;
   if (!has_come) return;
   p.expired_.fetch_add(1, std::memory_order_relaxed);
   if (is_abandoned) p.abandoned_.fetch_add(1, std::memory_order_relaxed);

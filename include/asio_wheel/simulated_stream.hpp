@@ -252,7 +252,8 @@ public:
   /// Takes over from a stream of another executor. Converts the executor.
   template <class Other>
     requires(!std::same_as<Other, Executor> && std::constructible_from<Executor, const Other&>)
-  explicit basic_simulated_stream(basic_simulated_stream<Other>&& other)
+  explicit(!std::convertible_to<const Other&, Executor>)
+    basic_simulated_stream(basic_simulated_stream<Other>&& other)
     : basic_simulated_stream(Executor(other.get_executor()), std::move(other))
   {}
 

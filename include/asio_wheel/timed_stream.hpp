@@ -317,7 +317,8 @@ public:
   }
 
   /// Reads some bytes. Completion signature `void(error_code, std::size_t)`; all else as
-  /// async_connect().
+  /// async_connect(). A read into an empty buffer has no deadline, and feeds nothing: asio's
+  /// ssl::stream delivers what it has decrypted by such a read, and would lose it.
   template <class Buffers, asio::completion_token_for<void(error_code, std::size_t)> Token =
                              detail::default_token_for<executor_type>>
   auto async_read_some(const Buffers& buffers, Token&& token = {})
@@ -326,7 +327,7 @@ public:
       [buffers](NextLayer& s, auto&& handler) {
         s.async_read_some(buffers, std::forward<decltype(handler)>(handler));
       },
-      token);
+      token, asio::buffer_size(buffers) == 0);
   }
 
   /// Writes some bytes. All else as async_read_some().
@@ -355,8 +356,9 @@ private:
     [[nodiscard]] executor_type get_executor() const noexcept { return stream_->get_executor(); }
 
     template <class Handler, class Operation>
-    void operator()(Handler&& handler, Operation&& operation) const
+    void operator()(Handler&& handler, Operation&& operation, bool is_unlimited) const
     {
+      if (is_unlimited) return operation(stream_->socket_, std::forward<Handler>(handler));
       const detail::stream_deadlines& deadlines = stream_->deadlines_;
       const auto end = deadlines.template end_of<Act>();
       const detail::peer_activity feeds = deadlines.template feeds<Act>();
@@ -376,10 +378,10 @@ private:
   };
 
   template <detail::stream_act Act, class... Results, class Operation, class Token>
-  auto start(Operation operation, Token& token)
+  auto start(Operation operation, Token& token, bool is_unlimited = false)
   {
     return asio::async_initiate<Token, void(error_code, Results...)>(
-      initiation<Act, Results...>(*this), token, std::move(operation));
+      initiation<Act, Results...>(*this), token, std::move(operation), is_unlimited);
   }
 
   [[nodiscard]] detail::wheel_core& core()

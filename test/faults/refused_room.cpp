@@ -1,4 +1,5 @@
 // Fault: memory is refused to a wait that has left the wheel and has to go back there.
+#include <asio_wheel.hpp>
 #include <asio_wheel/drop_in.hpp>
 #include <atomic>
 #include <boost/asio/bind_executor.hpp>
@@ -62,6 +63,50 @@ BOOST_AUTO_TEST_CASE(of_a_wait_of_another_clock_gives_back_its_place_under_the_l
   for (std::size_t i = 0; i < limit; ++i) c.wheel.async_wait(24h, [](error_code) {});
   BOOST_TEST(c.wheel.pending() == limit);
   BOOST_TEST(c.wheel.stats().rejected == 0U);
+}
+
+// As above, of objects whose deadlines move: none says that its time has come.
+BOOST_AUTO_TEST_CASE(of_a_wait_whose_deadline_has_moved_is_no_success)
+{
+  support::wheel_in_virtual_time c;
+  asio::io_context elsewhere;
+  support::outcome of_watchdog, of_heartbeat, of_interval;
+  wheel_watchdog dog(c.wheel, 10ms);
+  heartbeat beat(c.wheel, {.interval = 10ms, .max_missed = 1});
+  wheel_interval ticks(c.wheel, 10ms);
+  int refused = 0;
+  for (int others = 0; refused < 10 && others < 20'000; ++others) {
+    if (!of_watchdog.pending() || others == 0) {
+      of_watchdog = {};
+      dog.touch();
+      dog.async_expired(asio::bind_executor(elsewhere, of_watchdog.recorder()));
+    }
+    if (!of_heartbeat.pending() || others == 0) {
+      of_heartbeat = {};
+      beat.async_next(asio::bind_executor(
+        elsewhere, [r = of_heartbeat.recorder()](error_code ec, heartbeat_event) { r(ec); }));
+    }
+    if (!of_interval.pending() || others == 0) {
+      of_interval = {};
+      ticks.async_tick(asio::bind_executor(
+        elsewhere, [r = of_interval.recorder()](error_code ec, auto) { r(ec); }));
+    }
+    c.time.advance(10ms);
+    c.wheel.async_wait(24h, [](error_code) {});
+    dog.touch();
+    beat.sent();
+    beat.received();
+    ticks.reset();
+    const support::heap_limit none(0);
+    elsewhere.restart();
+    elsewhere.poll();
+    for (auto* o : {&of_watchdog, &of_heartbeat, &of_interval}) {
+      if (o->pending()) continue;
+      BOOST_TEST((o->error == wheel_errc::too_many_pending));
+      ++refused;
+    }
+  }
+  BOOST_TEST(refused > 0);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

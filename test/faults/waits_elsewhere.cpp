@@ -484,4 +484,27 @@ BOOST_AUTO_TEST_CASE(contexts_go_while_a_wheel_in_another_thread_completes_their
   BOOST_TEST(*life > 0);
 }
 
+// The other way round: the wheel's context goes first, and before it the objects that the waits are
+// of.
+BOOST_AUTO_TEST_CASE(
+  the_objects_and_the_wheel_go_while_waits_that_cancel_all_has_ended_are_on_their_way)
+{
+  int aborted = 0;
+  asio::io_context home;
+  {
+    context_with_wheel w;
+    waits all(w);
+    take_to(place::on_its_way, w, [&](auto delay) {
+      all.start(delay, [&] {
+        return asio::bind_executor(home, [&](error_code ec, const auto&...) {
+          aborted += ec == asio::error::operation_aborted;
+        });
+      });
+    });
+    BOOST_TEST(w.wheel.cancel_all() == std::size_t{kinds_of_waits});
+  }
+  home.run();
+  BOOST_TEST(aborted == kinds_of_waits);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

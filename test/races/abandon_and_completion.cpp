@@ -1,6 +1,8 @@
 // Race: operations that do not listen complete in one thread while they are abandoned in another.
-// Every handler is called once, every result is destroyed, and none is counted in the end.
+// Every handler is called once, every result is destroyed, and none is counted in the end. A policy
+// counts each operation once.
 #include <asio_wheel/abandon_after.hpp>
+#include <asio_wheel/timeout_policy.hpp>
 #include <atomic>
 #include <boost/asio/any_completion_handler.hpp>
 #include <boost/asio/async_result.hpp>
@@ -44,6 +46,8 @@ int main()
   options.shards = 2;
   support::context_with_wheel c(options);
   const auto life = std::make_shared<int>();
+  timeout_policy policy("given", 100us);
+  std::size_t of_policy = 0;
   std::atomic<std::size_t> started = 0, in_time = 0, abandoned = 0;
   {
     support::running_threads threads(c.context, 2);
@@ -60,11 +64,14 @@ int main()
           --left;
         };
         auto& completion = completions[static_cast<std::size_t>(i)];
-        if (i % 2 != 0)
-          async_give(completion, abandon_after(c.wheel, around.next(), end));
-        else
+        if (i % 2 != 0) {
+          policy.set(around.next());
+          ++of_policy;
+          async_give(completion, abandon_after(c.wheel, policy, end));
+        } else {
           async_give(completion,
                      abandon_after(c.wheel, around.next(), asio::bind_executor(strand, end)));
+        }
       }
       for (auto& completion : completions) {
         const auto until = std::chrono::steady_clock::now() + around.next() / at_once;
@@ -77,7 +84,10 @@ int main()
   const auto of_wheel = c.wheel.stats().abandoned;
   std::printf("%zu started, %zu in time, %zu abandoned, %zu of them for good\n", started.load(),
               in_time.load(), abandoned.load(), static_cast<std::size_t>(of_wheel));
+  const auto figures = policy.stats();
   const bool right = started == in_time + abandoned && in_time > 0 && abandoned > 0 &&
-                     of_wheel == 0 && life.use_count() == 1;
+                     figures.started == of_policy &&
+                     figures.started == figures.met + figures.expired && of_wheel == 0 &&
+                     life.use_count() == 1;
   return right ? 0 : 1;
 }

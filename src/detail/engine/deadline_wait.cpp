@@ -259,9 +259,11 @@ bool deadline_wait::wait_for_next_tick() noexcept
   return false;
 }
 
-wait_outcome deadline_wait::ask_replacement() const noexcept
+std::optional<wait_outcome> deadline_wait::take_completion() noexcept
 {
   const locked lock(*shard_);
+  if (told_ == told::instead) return {};
+  told_ = told::of_completion;
   return replacement_;
 }
 
@@ -279,7 +281,8 @@ bool deadline_wait::goes_on() noexcept
 bool deadline_wait::leave_alone() noexcept
 {
   const locked lock(*shard_);
-  if (has_ended()) return false;
+  if (has_ended() || told_ != told::nothing) return false;
+  told_ = told::instead;
   shard::unlink(*this);
   return true;
 }

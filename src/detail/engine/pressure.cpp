@@ -10,7 +10,7 @@ namespace asio_wheel::detail {
 
 duration adaptive::timeout_under(double p) const noexcept
 {
-  const duration longest = longest_.load(std::memory_order_relaxed);
+  const duration longest = longest_.load(std::memory_order_acquire);
   const duration shortest = shortest_.load(std::memory_order_relaxed);
   if (p == 1) return shortest;  // the product might not fit
   const double part = p * static_cast<double>((longest - shortest).count());
@@ -62,7 +62,7 @@ bool pressure::is_due_soon(const adaptive& a, time_point now) noexcept
   const duration longest = a.longest_.load(std::memory_order_relaxed);
   const duration shortest = a.shortest_.load(std::memory_order_relaxed);
   const duration timeout = a.timeout_under(value());
-  const duration idle = now - touched;
+  const duration idle = std::max(now - touched, duration::zero());  // virtual time may go back
   if (idle >= timeout - timeout / 32) return true;
   const duration left = timeout - timeout / 64 - idle;
   // A pending wait may be filed for later than its deadline. But not if it has no deadline, or if

@@ -47,7 +47,7 @@ watchdog_state::watchdog_state(wheel_core& c, const idle_window& w)
 
 duration watchdog_state::timeout() const noexcept
 {
-  const duration longest = longest_.load(std::memory_order_relaxed);
+  const duration longest = longest_.load(std::memory_order_acquire);
   const bool is_fixed = shortest_.load(std::memory_order_relaxed) == longest;
   return is_fixed ? longest : timeout_under(core().pressure_on().value());
 }
@@ -59,8 +59,9 @@ watchdog_state::~watchdog_state()
 
 void watchdog_state::leave() noexcept
 {
-  retire();
+  // First, because a sweep uses the guard.
   if (is_swept()) core().pressure_on().remove(*this);
+  retire();
 }
 
 watchdog_state::watchdog_state(watchdog_state&& other) noexcept
@@ -97,8 +98,9 @@ void watchdog_state::touch() noexcept
 
 void watchdog_state::set_timeout(duration timeout)
 {
-  longest_.store(valid_timeout(timeout), std::memory_order_relaxed);
-  shortest_.store(timeout, std::memory_order_relaxed);
+  // In this order: a reader between the two stores finds a timeout between the old and the new.
+  shortest_.store(valid_timeout(timeout), std::memory_order_relaxed);
+  longest_.store(timeout, std::memory_order_release);
   wheel_core& c = core();
   c.wake_at(refile_earlier());
 }
@@ -111,6 +113,12 @@ void watchdog_state::note_activity(peer_activity what, time_point now) noexcept
 time_point watchdog_state::deadline() const noexcept
 {
   return wheel_clock::add(touched_.load(std::memory_order_relaxed), this->timeout());
+}
+
+wait_outcome watchdog_state::expire(time_point now) noexcept
+{
+  // Touched on its way, and there was no memory to file the wait again.
+  return deadline() > now ? wait_outcome::exhausted : wait_outcome::expired;
 }
 
 void watchdog_state::follow_pressure() noexcept

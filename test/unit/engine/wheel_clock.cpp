@@ -180,6 +180,16 @@ BOOST_AUTO_TEST_CASE(a_delay_saturates_at_both_ends)
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_delay_of_few_bits_and_a_fine_unit_rounds_up)
+{
+  using detail::saturate;
+  using std::chrono::nanoseconds;
+  BOOST_TEST((saturate(std::chrono::duration<signed char, std::pico>{100}) == nanoseconds{1}));
+  BOOST_TEST((saturate(std::chrono::duration<short, std::femto>{30000}) == nanoseconds{1}));
+  BOOST_TEST((saturate(std::chrono::duration<short, std::femto>{-30000}) == nanoseconds{0}));
+  BOOST_TEST((saturate(std::chrono::duration<unsigned char, std::pico>{254}) == nanoseconds{1}));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(stopped_clock)

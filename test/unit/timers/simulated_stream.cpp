@@ -3,6 +3,7 @@
 #include <asio_wheel.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/thread_pool.hpp>
@@ -36,6 +37,10 @@ namespace {
 static_assert(!std::is_copy_constructible_v<simulated_stream>);
 static_assert(std::is_move_constructible_v<simulated_stream>);
 static_assert(std::is_move_assignable_v<simulated_stream>);
+// As sockets: from the stream of a strand, say, and without a word.
+static_assert(
+  std::is_convertible_v<basic_simulated_stream<asio::strand<asio::io_context::executor_type>>,
+                        simulated_stream>);
 
 }  // namespace
 

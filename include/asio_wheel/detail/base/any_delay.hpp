@@ -44,7 +44,10 @@ template <class Rep, class Period>
     // Converts whole parts and the rest apart, as the product may be larger than the result.
     constexpr integer edge =
       std::numeric_limits<integer>::max() / unit::num - (unit::den == 1 ? 0 : 1);
-    const auto whole = d.count() / static_cast<Rep>(unit::den);
+    using wide =
+      std::conditional_t<std::integral<Rep> && (sizeof(Rep) < sizeof(integer)), integer, Rep>;
+    const wide count = d.count();
+    const auto whole = count / static_cast<wide>(unit::den);
     if (std::cmp_greater(whole, edge)) return nanoseconds::max();
     if (std::cmp_less(whole, -edge)) return nanoseconds::min();
     if constexpr (std::cmp_less_equal(from::max().count() / unit::den, edge))
@@ -52,7 +55,7 @@ template <class Rep, class Period>
     if constexpr (from::min() < from::zero() &&
                   std::cmp_greater_equal(from::min().count() / unit::den, -edge))
       if (d == from::min()) return nanoseconds::min();
-    const auto rest = static_cast<integer>(d.count() % static_cast<Rep>(unit::den));
+    const auto rest = static_cast<integer>(count % static_cast<wide>(unit::den));
     const integer part = rest * unit::num / unit::den;
     const bool is_up = rest > 0 && part * unit::den != rest * unit::num;
     return nanoseconds{static_cast<integer>(whole) * unit::num + part + (is_up ? 1 : 0)};

@@ -11,6 +11,7 @@
 #include <asio_wheel/detail/engine/operation_guard.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 namespace asio_wheel::detail {
@@ -208,9 +209,19 @@ protected:
   /// Returns true if the operation still runs. Requires a hold.
   [[nodiscard]] bool goes_on() noexcept;
 
+  // An operation may complete in one thread while it is abandoned in another. The first decides
+  // what is reported and counted.
+
   /// The handler is about to be called instead: passes nothing on to the operation any more.
-  /// Returns false if the operation has ended. Requires a hold.
+  /// Returns false if the operation has ended or completed. Requires a hold.
   [[nodiscard]] bool leave_alone() noexcept;
+
+  /// Returns true once leave_alone() has. Requires that nobody else holds the state.
+  [[nodiscard]] bool is_left_alone() const noexcept { return told_ == told::instead; }
+
+  /// The operation has completed while somebody may hold the state. Returns what to report, as
+  /// replacement(); nothing if the operation was left alone before.
+  [[nodiscard]] std::optional<wait_outcome> take_completion() noexcept;
 
   /// Leaves a deadline that was taken up to the next firing, and gives up its hold. Returns true if
   /// the operation has ended meanwhile and the state is now the caller's.
@@ -226,9 +237,6 @@ protected:
 
   /// What to report in place of operation_aborted: timed_out or rejected, or `expired` for nothing.
   [[nodiscard]] wait_outcome replacement() const noexcept { return replacement_; }
-
-  /// As replacement(), while another holder may change it.
-  [[nodiscard]] wait_outcome ask_replacement() const noexcept;
 
   /// What a guarded operation reports in place of operation_aborted.
   [[nodiscard]] error_code guards_error(wait_outcome how) noexcept;
@@ -261,6 +269,8 @@ private:
   const deadline_report report_;
   wait_outcome replacement_ = wait_outcome::expired;
   operation_end end_ = operation_end::none;
+  /// Who has decided what the handler is told: the operation, or leave_alone() instead.
+  enum class told : std::uint8_t { nothing, of_completion, instead } told_ = told::nothing;
   const std::uint8_t cause_ = 0;  ///< of a guarded operation: see guarded_by
 
   // Only for the thread that has the deadline.

@@ -134,7 +134,7 @@ public:
     if (keeps_core_) [[unlikely]]  // if not, there is nothing to replace
       return call_replaced(std::forward<Args>(args)...);
     if constexpr (is_metered)
-      if (policy_) policy_.count_met();
+      if (policy_ && !is_left_alone()) policy_.count_met();
     take_handler(this, handler_)(std::forward<Args>(args)...);
   }
 
@@ -508,7 +508,7 @@ private:
   template <class... Args>
   [[gnu::noinline, gnu::cold]] void call_replaced(Args&&... args)
   {
-    const error_code instead = replacement_error(replacement());
+    const error_code instead = is_left_alone() ? error_code() : replacement_error(replacement());
     call_with_replacement(instead, take_handler_and_core(), std::forward<Args>(args)...);
   }
 
@@ -519,7 +519,8 @@ private:
     try {
       left_behind& left = left_.emplace(require_target(executor()), gate_.get());
       left.result.store(std::forward<Args>(args)...);
-      left.instead = replacement_error(ask_replacement());  // while the guard is counted
+      // While the guard is counted.
+      if (const auto how = take_completion()) left.instead = replacement_error(*how);
     } catch (...) {
       if (leave_and_tell(operation_end::abandoned)) destroy();
       throw;

@@ -65,7 +65,7 @@ public:
       begin(where.terms, where.report());
   }
 
-  /// Returns true if there is a policy, and nothing has been counted yet.
+  /// Returns true if there is a policy.
   explicit operator bool() const noexcept { return policy_ != nullptr; }
 
   /// The operation ends now.
