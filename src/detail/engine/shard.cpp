@@ -291,7 +291,7 @@ wait_outcome shard::decide(cancels_applied, wait_op& op, time_point taken_up,
   }
   unlink_all(op);
   set_state(op, wait_state::none);
-  ++begun_;
+  if (!op.shared_) ++begun_;  // a deadline calls no handler
   return outcome;
 }
 
