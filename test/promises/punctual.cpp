@@ -3,7 +3,10 @@
 // A loaded machine is late itself. So each case compares waits with a steady_timer of the same
 // deadline in the same loop, and judges the median: a wheel that is mostly a tick late fails.
 #include <algorithm>
+#include <asio_wheel/timeout_after.hpp>
+#include <asio_wheel/virtual_time.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <optional>
@@ -113,6 +116,30 @@ BOOST_AUTO_TEST_CASE(a_stalled_loop_catches_up_in_one_pass)
     BOOST_TEST(c.wheel.stats().wakeups - before == 1U);
     return true;
   });
+}
+
+// Counts functions instead of time: those of one tick once sent each other round and round.
+BOOST_AUTO_TEST_CASE(deadlines_on_strands_do_not_hold_each_other_up)
+{
+  constexpr std::size_t operations = 1000;
+  context_with_wheel c;
+  std::size_t functions = 0;
+  virtual_time time(c.wheel, [&] {
+    c.context.restart();
+    functions += c.context.poll();
+  });
+  std::vector<asio::steady_timer> objects;
+  objects.reserve(operations);
+  std::size_t timed_out = 0;
+  for (std::size_t i = 0; i < operations; ++i) {
+    auto& object =
+      objects.emplace_back(asio::make_strand(c.context), asio::steady_timer::time_point::max());
+    object.async_wait(
+      timeout_after(1s, [&](error_code ec) { timed_out += ec == asio::error::timed_out; }));
+  }
+  time.advance(1s);
+  BOOST_TEST(timed_out == operations);
+  BOOST_TEST(functions < 20 * operations);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -8,6 +8,7 @@
 #include <asio_wheel/wheel_stats.hpp>
 
 #include "../base/locks.hpp"
+#include "deadlines_under_way.hpp"
 #include "driver.hpp"
 #include "due_shards.hpp"
 #include "posting.hpp"
@@ -64,6 +65,7 @@ public:
   wheel_clock clock;
   shard_table shards;
   std::atomic<std::size_t> abandoned{0};  ///< operations that go on without their handlers
+  deadlines_under_way under_way;
   gate posting_gate;                      ///< the context does not go while a thread is inside
 
   /// Starts a wait; the core takes it over. Throws std::bad_alloc, with nothing changed and the

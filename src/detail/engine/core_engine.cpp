@@ -68,6 +68,7 @@ wait_outcome begin_wait(wait_op& op, shard& sh, time_point taken_up) noexcept
     sh.note_arrived();
     outcome = sh.begin(op, taken_up, refiled);
   }
+  sh.core.under_way.note_begun();
   if (was_pending(outcome)) sh.core.count_ended(1);
   if (refiled) sh.core.wake_at(*refiled);
   return outcome;

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <mutex>
 #include <stdexcept>
+#include <utility>
 
 namespace asio_wheel::detail {
 
@@ -69,6 +70,7 @@ bool deadline_wait::end_guarded() noexcept
   sh.count_begun();
   shard::unlink(*this);
   sh.unlock();
+  sh.core.under_way.note_begun();
   return true;
 }
 
@@ -117,6 +119,7 @@ bool deadline_wait::start(tick when) noexcept
 deadline_wait::departure deadline_wait::leave(operation_end how) noexcept
 {
   shard& sh = *shard_;
+  sh.core.under_way.note_begun();
   sh.lock();
   bool is_last = true;
   if (state_ == wait_state::filed && holders_ == 0) [[likely]] {
@@ -223,18 +226,23 @@ deadline_wait::firing deadline_wait::begin(time_point taken_up) noexcept
   return firing::off;
 }
 
-step deadline_wait::first_step(time_point taken_up) const noexcept
+step deadline_wait::first_step(time_point taken_up, asio::any_io_executor strand) noexcept
 {
+  if (core().note_thread()) place_ = core().under_way.add(std::move(strand));
   return {step_kind::fire, taken_up, core().handlers_begun()};
 }
 
 deadline_wait::firing deadline_wait::decide(step& deadline, bool is_of_other_context) noexcept
 {
   constexpr int most_rounds = 256, rounds_at_once = 8, most_ticks = 512, most_ticks_when_clear = 4;
-  if (check() == firing::off) return firing::off;
   wheel_core& c = core();
+  if (check() == firing::off) {
+    c.under_way.remove(place_);
+    return firing::off;
+  }
   const std::uint64_t begun = c.handlers_begun();
-  const bool has_begun = begun != std::exchange(deadline.begun, begun);
+  const bool has_begun_anywhere = begun != std::exchange(deadline.begun, begun);
+  const bool has_begun = place_ != 0 ? c.under_way.take_begun(place_) : has_begun_anywhere;
   const bool has_peers = c.note_thread();
   const bool is_clear = rounds_ != 0 && !has_begun;
   if (rounds_ == 0) ++rounds_;
@@ -243,7 +251,9 @@ deadline_wait::firing deadline_wait::decide(step& deadline, bool is_of_other_con
     is_clear ? has_peers && rounds_ > 1 && ticks_ < most_ticks_when_clear
              : rounds_ % rounds_at_once == 0 && ticks_ < most_ticks && c.has_calls_ahead();
   if (wants_tick && !is_of_other_context && wait_for_next_tick()) return firing::kept;
-  return is_clear || rounds_ >= most_rounds ? begin(deadline.taken_up) : firing::later;
+  if (!is_clear && rounds_ < most_rounds) return firing::later;
+  c.under_way.remove(place_);
+  return begin(deadline.taken_up);
 }
 
 /// Leaves a deadline on its way to the next tick. Returns false, with nothing changed, if it does
@@ -303,6 +313,7 @@ bool deadline_wait::requeue() noexcept
 bool deadline_wait::keep(step_kind refused) noexcept
 {
   wheel_core& c = core();
+  if (refused == step_kind::fire) c.under_way.remove(place_);
   {
     const locked lock(*shard_);
     if (shard_->is_closed()) return false;
@@ -320,6 +331,7 @@ bool deadline_wait::keep(step_kind refused) noexcept
 
 void deadline_wait::drop_deadline() noexcept
 {
+  core().under_way.remove(place_);
   const locked lock(*shard_);
   if (shard_->drop(*this)) core().count_ended(1);
 }

@@ -182,7 +182,9 @@ protected:
   [[nodiscard]] firing begin(time_point taken_up) noexcept;
 
   /// The first step of a deadline to another executor than the wheel's.
-  [[nodiscard]] step first_step(time_point taken_up) const noexcept;
+  ///
+  /// @param strand  the executor, if it may be a strand of Asio's
+  [[nodiscard]] step first_step(time_point taken_up, asio::any_io_executor strand) noexcept;
 
   /// Decides on a deadline that has arrived at such an executor: begin(), or another **round**,
   /// from the executor through its context, behind what is queued, and back.
@@ -276,6 +278,7 @@ private:
   // Only for the thread that has the deadline.
   std::uint16_t rounds_ = 0;  ///< since the latest tick
   std::uint16_t ticks_ = 0;   ///< that it has waited for
+  std::uint8_t place_ = 0;    ///< in deadlines_under_way
 
   embedded_signal signal_;
 };

@@ -26,6 +26,11 @@ inline constexpr bool hides_context = !asio::can_query_v<Executor, asio::executi
 [[nodiscard]] ASIO_WHEEL_EXPORT asio::any_io_executor innermost_executor(
   const asio::any_io_executor& ex);
 
+template <class Executor>
+inline constexpr bool is_strand = false;
+template <class Inner>
+inline constexpr bool is_strand<asio::strand<Inner>> = true;
+
 /// The type of an executor that never calls a function at once.
 template <class Executor>
 using posting = std::decay_t<decltype(asio::require(std::declval<const Executor&>(),

@@ -211,6 +211,19 @@ private:
       return asio::get_associated_executor(handler_, fallback_);
   }
 
+  /// A copy of the handler's executor, if it may be a strand of Asio's and there is memory.
+  [[nodiscard]] asio::any_io_executor strand() const noexcept
+  {
+    if constexpr (is_strand<executor_type> ||
+                  std::is_same_v<executor_type, asio::any_io_executor>) {
+      try {
+        return kept_executor();
+      } catch (...) {
+      }
+    }
+    return {};
+  }
+
   /// Finds the gate of the handler's context, unless it is the wheel's context. Call this once.
   [[gnu::always_inline]] void find_gate()
   {
@@ -318,7 +331,7 @@ private:
       if (self.handler_.turns != 0) return self.send({step_kind::abandon});
     if constexpr (!runs_anywhere)
       if (self.has_other_executor() && self.check() != firing::off)
-        return self.send(self.first_step(taken_up));
+        return self.send(self.first_step(taken_up, self.strand()));
     switch (self.begin(taken_up)) {
       case firing::now: return self.fire();
       case firing::later:
