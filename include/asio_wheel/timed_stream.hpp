@@ -317,17 +317,13 @@ public:
   }
 
   /// Reads some bytes. Completion signature `void(error_code, std::size_t)`; all else as
-  /// async_connect(). A read into an empty buffer has no deadline, and feeds nothing: asio's
-  /// ssl::stream delivers what it has decrypted by such a read, and would lose it.
+  /// async_connect(). But a read into an empty buffer does not time out if the deadline has passed:
+  /// asio's ssl::stream delivers by such a read what it has decrypted, and would lose it.
   template <class Buffers, asio::completion_token_for<void(error_code, std::size_t)> Token =
                              detail::default_token_for<executor_type>>
   auto async_read_some(const Buffers& buffers, Token&& token = {})
   {
-    return start<detail::stream_act::read, std::size_t>(
-      [buffers](NextLayer& s, auto&& handler) {
-        s.async_read_some(buffers, std::forward<decltype(handler)>(handler));
-      },
-      token, asio::buffer_size(buffers) == 0);
+    return start<detail::stream_act::read, std::size_t>(reading<Buffers>{buffers}, token);
   }
 
   /// Writes some bytes. All else as async_read_some().
@@ -346,6 +342,18 @@ private:
   template <class Other>
   friend class timed_stream;
 
+  template <class Buffers>
+  struct reading {
+    Buffers buffers;
+
+    template <class Handler>
+    void operator()(NextLayer& s, Handler&& handler) const
+    {
+      s.async_read_some(buffers, std::forward<Handler>(handler));
+    }
+    [[nodiscard]] bool is_empty() const { return asio::buffer_size(buffers) == 0; }
+  };
+
   template <detail::stream_act Act, class... Results>
   class initiation {
   public:
@@ -356,17 +364,20 @@ private:
     [[nodiscard]] executor_type get_executor() const noexcept { return stream_->get_executor(); }
 
     template <class Handler, class Operation>
-    void operator()(Handler&& handler, Operation&& operation, bool is_unlimited) const
+    void operator()(Handler&& handler, Operation&& operation) const
     {
-      if (is_unlimited) return operation(stream_->socket_, std::forward<Handler>(handler));
       const detail::stream_deadlines& deadlines = stream_->deadlines_;
       const auto end = deadlines.template end_of<Act>();
       const detail::peer_activity feeds = deadlines.template feeds<Act>();
       if (end.until == time_point::max() && feeds == detail::peer_activity::none)
         return operation(stream_->socket_, std::forward<Handler>(handler));
-      if (deadlines.has_passed(end.until))
+      if (deadlines.has_passed(end.until)) {
+        if constexpr (Act == detail::stream_act::read)
+          if (operation.is_empty())
+            return operation(stream_->socket_, std::forward<Handler>(handler));
         return asio::post(get_executor(), asio::append(std::forward<Handler>(handler),
                                                        deadlines.time_out(end), Results()...));
+      }
       operation(stream_->socket_,
                 detail::deadline_token<std::decay_t<Handler>, detail::stream_limit,
                                        detail::deadline_report::timed_out>{
@@ -378,10 +389,10 @@ private:
   };
 
   template <detail::stream_act Act, class... Results, class Operation, class Token>
-  auto start(Operation operation, Token& token, bool is_unlimited = false)
+  auto start(Operation operation, Token& token)
   {
     return asio::async_initiate<Token, void(error_code, Results...)>(
-      initiation<Act, Results...>(*this), token, std::move(operation), is_unlimited);
+      initiation<Act, Results...>(*this), token, std::move(operation));
   }
 
   [[nodiscard]] detail::wheel_core& core()

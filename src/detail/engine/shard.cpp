@@ -237,8 +237,10 @@ wait_op* shard::pop_due(cancels_applied applied, time_point now, wait_request& r
     return op;
   }
   const wait_outcome outcome = decide(applied, *op, now, refiled);
+  if (outcome == wait_outcome::none) return nullptr;
+  ++begun_;
   request = outcome;
-  return outcome != wait_outcome::none ? op : nullptr;
+  return op;
 }
 
 /// Sends a wait to where its end is decided: mostly to its handler's executor.
@@ -255,7 +257,10 @@ wait_request shard::send(wait_op& op) noexcept
 
 wait_outcome shard::begin(wait_op& op, time_point taken_up, maybe_tick& refiled) noexcept
 {
-  return decide(apply_deferred_cancels(), op, taken_up, refiled);
+  const wait_outcome outcome = decide(apply_deferred_cancels(), op, taken_up, refiled);
+  // A deadline calls no handler.
+  if (outcome != wait_outcome::none && !op.shared_) ++begun_;
+  return outcome;
 }
 
 wait_outcome shard::decide(cancels_applied, wait_op& op, time_point taken_up,
@@ -291,7 +296,6 @@ wait_outcome shard::decide(cancels_applied, wait_op& op, time_point taken_up,
   }
   unlink_all(op);
   set_state(op, wait_state::none);
-  if (!op.shared_) ++begun_;  // a deadline calls no handler
   return outcome;
 }
 

@@ -32,7 +32,9 @@ wait_op* shard::pop_ended(wait_request& request) noexcept
     request = wait_outcome::cancelled;  // nothing else is left to do
   } else {
     maybe_tick none;
-    request = decide(applied, *op, {}, none);
+    const wait_outcome outcome = decide(applied, *op, {}, none);
+    if (outcome != wait_outcome::none) ++begun_;
+    request = outcome;
   }
   return op;
 }
