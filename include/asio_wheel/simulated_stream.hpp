@@ -87,8 +87,8 @@ public:
   void cancel(error_code& ec) noexcept { cancel(), ec.clear(); }
 
   /// Ends pending operations with operation_aborted, and the stream. The peer gets what was
-  /// written, and then the end of stream. A reset answers what the peer sends from then on, when it
-  /// arrives. Unread bytes are lost, and nobody is told.
+  /// written, and then the end of stream. A reset answers whatever arrives from the peer from then
+  /// on. Unread bytes are lost, and nobody is told.
   void close() noexcept;
   /// As close(); clears `ec`.
   void close(error_code& ec) noexcept { close(), ec.clear(); }

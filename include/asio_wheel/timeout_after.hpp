@@ -22,6 +22,10 @@ namespace asio_wheel {
 /// if the operation ignored the deadline's cancellation and was aborted later for another cause.
 /// All else is as with cancel_after.
 ///
+/// A coroutine that returns a value is awaited by use_awaitable if there is no token, also behind
+/// `|`: write `co_spawn(ex, f(), asio::deferred) | timeout_after(5s, asio::deferred)` to keep it
+/// deferred.
+///
 /// If an operation completes with an exception_ptr, as co_spawn does, a system_error with
 /// operation_aborted becomes a system_error with timed_out. So does the exception of `a || b` when
 /// both sides were aborted. If a coroutine catches the cancellation, and returns or throws

@@ -75,7 +75,8 @@ public:
   /// Completes what is due now, moves the clock to the next tick at which a wait is due, and
   /// completes what is due then. A touched watchdog is due at the time for which it was filed: the
   /// clock moves there, and nothing expires. Returns false, and leaves the clock, if no wait with a
-  /// deadline is pending.
+  /// deadline is pending. If set_pressure() was called and a watchdog has an idle_window, the clock
+  /// also stops, or is left, where the wheel checks such watchdogs.
   /// Exceptions: as of advance().
   bool advance_to_next();
 

@@ -80,9 +80,8 @@ public:
   ///
   /// A delay of zero or less completes at once, as if posted; the max() of any duration never does.
   ///
-  /// @param delay  any duration, from the initiation; rounded up to the wheel's next tick. What
-  /// does
-  ///               not fit in nanoseconds is never; infinity too. Not a number is at once.
+  /// @param delay  any duration, from the initiation; rounded up to the wheel's next tick. Infinity
+  ///               and what does not fit in nanoseconds is never. Not a number is at once.
   /// @param token  completion signature `void(error_code)`; `asio::deferred` by default, so
   ///               `co_await wheel.async_wait(5ms)` is complete.
   /// Errors: success when the delay has passed, never before; asio::error::operation_aborted if

@@ -66,7 +66,7 @@ public:
   shard_table shards;
   std::atomic<std::size_t> abandoned{0};  ///< operations that go on without their handlers
   deadlines_under_way under_way;
-  gate posting_gate;                      ///< the context does not go while a thread is inside
+  gate posting_gate;  ///< the context does not go while a thread is inside
 
   /// Starts a wait; the core takes it over. Throws std::bad_alloc, with nothing changed and the
   /// wait not taken over.

@@ -191,8 +191,9 @@ protected:
   ///
   /// A handler that has destroyed an I/O object may have run on the executor before the deadline,
   /// while the object's aborted operation has yet to get there. Any handler of the wheel may be the
-  /// one. With several threads, one of them may have taken that operation's completion from the
-  /// context, and have lost its processor. So what it does depends on what has been meanwhile:
+  /// one; with several threads, only a handler on the same strand (deadlines_under_way). One of the
+  /// threads may have taken that operation's completion from the context, and have lost its
+  /// processor. So what it does depends on the handlers that have begun meanwhile:
   ///
   /// | On its arrival                                         | the deadline goes              |
   /// | ------------------------------------------------------ | ------------------------------ |
