@@ -269,14 +269,14 @@ wait_outcome shard::decide(cancels_applied, wait_op& op, time_point taken_up,
   auto outcome = wait_outcome::expired;
   if (op.state_ == wait_state::rejected) {
     outcome = wait_outcome::rejected;
-  } else if (op.state_ == wait_state::cancelled) {
+  } else if (op.state_ == wait_state::cancelled ||
+             (!is_all_cancelled(op) && has_moved_too_late(op))) {
+    // A wait that cancel_all() has ended may have lost the object that knows its deadline.
     outcome = wait_outcome::cancelled;
   } else if (is_all_cancelled(op)) {
     outcome = wait_outcome::cancelled;
     --left_of_cancelled_;
     ASIO_WHEEL_PROBE(cancel, &op, op.ask_, 0);
-  } else if (has_moved_too_late(op)) {  // asked last: a cancelled wait may have lost its owner
-    outcome = wait_outcome::cancelled;
   } else {
     if (op.lazy_) {
       auto& lazy = static_cast<lazy_wait_op&>(op);
