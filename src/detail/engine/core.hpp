@@ -87,7 +87,7 @@ public:
   /// Requests a pass at the next tick that tries again what executors have refused.
   void retry_later() noexcept;
 
-  /// A deadline is in this thread. Returns true if one has been in another.
+  /// A deadline is in this thread of the context. Returns true if one has been in another.
   bool note_thread() noexcept;
 
   /// How many handlers have begun, of waits and of operations with a deadline.

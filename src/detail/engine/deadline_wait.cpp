@@ -228,8 +228,11 @@ deadline_wait::firing deadline_wait::begin(time_point taken_up) noexcept
 
 step deadline_wait::first_step(time_point taken_up, asio::any_io_executor strand) noexcept
 {
-  if (core().note_thread()) place_ = core().under_way.add(std::move(strand));
-  return {step_kind::fire, taken_up, core().handlers_begun()};
+  wheel_core& c = core();
+  // With one thread, a handler anywhere may destroy the object.
+  if (c.note_thread() && strand && is_of_context(strand, c.context))
+    place_ = c.under_way.add(std::move(strand));
+  return {step_kind::fire, taken_up, c.handlers_begun()};
 }
 
 deadline_wait::firing deadline_wait::decide(step& deadline, bool is_of_other_context) noexcept
@@ -243,7 +246,7 @@ deadline_wait::firing deadline_wait::decide(step& deadline, bool is_of_other_con
   const std::uint64_t begun = c.handlers_begun();
   const bool has_begun_anywhere = begun != std::exchange(deadline.begun, begun);
   const bool has_begun = place_ != 0 ? c.under_way.take_begun(place_) : has_begun_anywhere;
-  const bool has_peers = c.note_thread();
+  const bool has_peers = !is_of_other_context && c.note_thread();
   const bool is_clear = rounds_ != 0 && !has_begun;
   if (rounds_ == 0) ++rounds_;
   if (has_begun) ++rounds_;  // so a handler has begun on the way if there is more than one

@@ -31,7 +31,7 @@ template <class... Inner>
 
 deadlines_under_way::place deadlines_under_way::add(asio::any_io_executor ex) noexcept
 {
-  if (size_ == most || !is_inside_strand(ex)) return 0;
+  if (size_ == most || !is_inside_strand(ex).has_value()) return 0;
   const locked lock(mutex_);
   for (std::size_t i = 0; i != most; ++i) {
     entry& e = all_[i];
