@@ -211,13 +211,14 @@ private:
       return asio::get_associated_executor(handler_, fallback_);
   }
 
-  /// A copy of the handler's executor, if it may be a strand of Asio's and there is memory.
+  /// A copy of the handler's executor, if it may be a strand of the wheel's context and there is
+  /// memory.
   [[nodiscard]] asio::any_io_executor strand() const noexcept
   {
     if constexpr (is_strand<executor_type> ||
                   std::is_same_v<executor_type, asio::any_io_executor>) {
       try {
-        return kept_executor();
+        if (!gate_) return kept_executor();
       } catch (...) {
       }
     }
