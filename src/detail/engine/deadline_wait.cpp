@@ -232,7 +232,14 @@ step deadline_wait::first_step(time_point taken_up, asio::any_io_executor strand
   // With one thread, a handler anywhere may destroy the object.
   if (c.note_thread() && strand && is_of_context(strand, c.context))
     place_ = c.under_way.add(std::move(strand));
-  return {step_kind::fire, taken_up, c.handlers_begun()};
+  return {step_kind::fire, taken_up, place_ != 0 ? 0 : c.handlers_begun()};
+}
+
+/// Returns true if any handler has begun since the step was sent, or since the last call.
+bool deadline_wait::has_any_begun(step& deadline) const noexcept
+{
+  const std::uint64_t begun = core().handlers_begun();
+  return begun != std::exchange(deadline.begun, begun);
 }
 
 deadline_wait::firing deadline_wait::decide(step& deadline, bool is_of_other_context) noexcept
@@ -243,9 +250,7 @@ deadline_wait::firing deadline_wait::decide(step& deadline, bool is_of_other_con
     c.under_way.remove(place_);
     return firing::off;
   }
-  const std::uint64_t begun = c.handlers_begun();
-  const bool has_begun_anywhere = begun != std::exchange(deadline.begun, begun);
-  const bool has_begun = place_ != 0 ? c.under_way.take_begun(place_) : has_begun_anywhere;
+  const bool has_begun = place_ != 0 ? c.under_way.take_begun(place_) : has_any_begun(deadline);
   const bool has_peers = !is_of_other_context && c.note_thread();
   const bool is_clear = rounds_ != 0 && !has_begun;
   if (rounds_ == 0) ++rounds_;

@@ -9,7 +9,7 @@ namespace {
 
 /// Returns true if this thread is inside the strand; nothing if `ex` is not one of these.
 template <class... Inner>
-[[gnu::cold]] std::optional<bool> is_inside(const asio::any_io_executor& ex) noexcept
+std::optional<bool> is_inside(const asio::any_io_executor& ex) noexcept
 {
   std::optional<bool> is;
   const auto ask = [&](const auto* strand) {
@@ -20,8 +20,7 @@ template <class... Inner>
   return is;
 }
 
-[[gnu::noinline, gnu::cold]] std::optional<bool> is_inside_strand(
-  const asio::any_io_executor& ex) noexcept
+std::optional<bool> is_inside_strand(const asio::any_io_executor& ex) noexcept
 {
   return is_inside<asio::any_io_executor, asio::io_context::executor_type,
                    asio::thread_pool::executor_type>(ex);

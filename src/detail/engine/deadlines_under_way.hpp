@@ -24,13 +24,13 @@ public:
   using place = std::uint8_t;
 
   /// A deadline sets out. Returns 0 if there is no place for it, or if `ex` is no strand.
-  [[nodiscard, gnu::noinline, gnu::cold]] place add(asio::any_io_executor ex) noexcept;
+  [[nodiscard]] place add(asio::any_io_executor ex) noexcept;
 
   /// A deadline has ended its way. Empties `p`.
-  [[gnu::noinline, gnu::cold]] void remove(place& p) noexcept;
+  void remove(place& p) noexcept;
 
   /// Returns true if a handler has begun on the strand since the last call. Requires a place.
-  [[nodiscard, gnu::noinline, gnu::cold]] bool take_begun(place p) noexcept;
+  [[nodiscard]] bool take_begun(place p) noexcept;
 
   /// A handler of the wheel is about to begin in this thread.
   void note_begun() noexcept

@@ -41,7 +41,7 @@ enum class step_kind : std::uint8_t {
 struct step {
   step_kind kind;
   time_point taken_up{};    ///< when it left the wheel, for the statistics
-  std::uint64_t begun = 0;  ///< how many handlers of the wheel had begun when it was sent
+  std::uint64_t begun = 0;  ///< how many handlers had begun, if it is not in deadlines_under_way
 };
 
 /// Throws std::logic_error: no wheel for a deadline can be found.
@@ -258,6 +258,7 @@ private:
 
   /// Returns true if the deadline is over: its operation has ended, or the wait is unreachable.
   [[nodiscard]] bool is_over() const noexcept;
+  [[nodiscard]] bool has_any_begun(step& deadline) const noexcept;
   [[nodiscard]] bool wait_for_next_tick() noexcept;
   [[nodiscard]] bool end_first() noexcept;
   [[nodiscard, gnu::noinline, gnu::cold]] bool start_first(shard& sh) noexcept
