@@ -2,30 +2,33 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdlib>
 #include <memory>
-#include <new>
 #include <type_traits>
 
 namespace asio_wheel::detail {
 
-struct free_zeroes {
-  void operator()(void* p) const noexcept { std::free(p); }
+/// Gives pages of zeroes back to the system.
+struct unmap_zeroes {
+  std::size_t bytes;
+
+  void operator()(void* p) const noexcept;
 };
 
-/// A fixed number of `T`s, all zero at first. A large table is of fresh pages, which take no memory
-/// until they are touched.
+/// Pages of zeroes from the system. A page takes memory once it is touched. Throws std::bad_alloc.
+[[nodiscard]] void* map_zeroes(std::size_t bytes);
+
+/// A fixed number of `T`s, all zero at first. Untouched pages take no memory: most of a large
+/// table.
 template <class T>
-using zeroes = std::unique_ptr<T[], free_zeroes>;
+using zeroes = std::unique_ptr<T[], unmap_zeroes>;
 
 /// Throws std::bad_alloc.
 template <class T>
 [[nodiscard]] zeroes<T> make_zeroes(std::size_t size)
 {
-  static_assert(std::is_trivially_destructible_v<T> && alignof(T) <= alignof(std::max_align_t));
-  void* const p = std::calloc(size, sizeof(T));
-  if (!p) throw std::bad_alloc();
-  return zeroes<T>(static_cast<T*>(p));
+  static_assert(std::is_trivially_destructible_v<T>);
+  const std::size_t bytes = size * sizeof(T);
+  return zeroes<T>(static_cast<T*>(map_zeroes(bytes)), {bytes});
 }
 
 /// A hint that `*p` is about to be read and written. Never faults, whatever `p` is; does nothing

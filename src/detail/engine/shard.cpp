@@ -187,26 +187,20 @@ bool shard::is_deadline_due(cancels_applied) const noexcept
 }
 
 /// Files a lazy wait again if its deadline has moved to later.
-bool shard::refile_later(lazy_wait_op& op, time_point now, maybe_tick& refiled) noexcept
+shard::refiling shard::refile_later(lazy_wait_op& op, time_point now, maybe_tick& refiled) noexcept
 {
   const time_point deadline = op.deadline_->deadline();
-  if (deadline <= now) return false;
+  if (deadline <= now) return refiling::not_needed;
+  if (closed_) return refiling::closed;
   const tick when = clock_.tick_ceil(deadline);
   try {
     refiled = std::min(refiled, maybe_tick(insert(op, when)));
   } catch (...) {
-    return false;  // another wait has taken its memory: it expires after all
+    return refiling::out_of_memory;  // another wait has taken it
   }
   set_state(op, wait_state::filed);
   op.deadline_->set_filed_for(deadline);
-  return true;
-}
-
-/// Returns true if a lazy wait has moved on its way, and nothing is filed here any more.
-bool shard::has_moved_too_late(const wait_op& op) const noexcept
-{
-  return closed_ && op.lazy_ &&
-         static_cast<const lazy_wait_op&>(op).deadline_->deadline() > clock_.now();
+  return refiling::done;
 }
 
 // begin
@@ -229,7 +223,8 @@ wait_op* shard::pop_due(cancels_applied applied, time_point now, wait_request& r
   if (op->lazy_) {
     // Another thread may have made a pass after `now`.
     const time_point present = std::max(now, clock_.time_of(wheel_.now()));
-    if (refile_later(static_cast<lazy_wait_op&>(*op), present, refiled)) return nullptr;
+    if (refile_later(static_cast<lazy_wait_op&>(*op), present, refiled) == refiling::done)
+      return nullptr;
     if (rests(*op)) stop_resting(static_cast<timer_wait_op&>(*op));
   }
   if (op->foreign_ || op->shared_) {
@@ -269,21 +264,24 @@ wait_outcome shard::decide(cancels_applied, wait_op& op, time_point taken_up,
   auto outcome = wait_outcome::expired;
   if (op.state_ == wait_state::rejected) {
     outcome = wait_outcome::rejected;
-  } else if (op.state_ == wait_state::cancelled ||
-             (!is_all_cancelled(op) && has_moved_too_late(op))) {
-    // A wait that cancel_all() has ended may have lost the object that knows its deadline.
+  } else if (op.state_ == wait_state::cancelled) {
     outcome = wait_outcome::cancelled;
   } else if (is_all_cancelled(op)) {
+    // Not after its deadline is asked: the object that knows it may be gone.
     outcome = wait_outcome::cancelled;
     --left_of_cancelled_;
     ASIO_WHEEL_PROBE(cancel, &op, op.ask_, 0);
-  } else {
-    if (op.lazy_) {
-      auto& lazy = static_cast<lazy_wait_op&>(op);
-      const time_point now = clock_.now();
-      if (refile_later(lazy, now, refiled)) return wait_outcome::none;
-      outcome = lazy.deadline_->expire(now);
+  } else if (op.lazy_) {
+    auto& lazy = static_cast<lazy_wait_op&>(op);
+    const time_point now = clock_.now();
+    switch (refile_later(lazy, now, refiled)) {
+      case refiling::done: return wait_outcome::none;
+      case refiling::closed: outcome = wait_outcome::cancelled; break;
+      case refiling::out_of_memory: outcome = lazy.deadline_->expire_early(); break;
+      case refiling::not_needed: outcome = lazy.deadline_->expire(now);
     }
+  }
+  if (outcome != wait_outcome::cancelled && outcome != wait_outcome::rejected) {
     ++expired_;
     // A requeued wait has lost its tick.
     if (taken_up != time_point{}) {

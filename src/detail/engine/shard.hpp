@@ -411,6 +411,9 @@ public:
   }
 
 private:
+  /// What became of a lazy wait whose tick has come.
+  enum class refiling : std::uint8_t { not_needed, done, out_of_memory, closed };
+
   /// Only this function writes a wait's state.
   static void set_state(wait_op& op, wait_state to) noexcept
   {
@@ -440,9 +443,8 @@ private:
   void end_as_cancelled(wait_op& op) noexcept ASIO_WHEEL_REQUIRES(this);
   [[gnu::noinline]] std::size_t cancel_some(timer_wait_list& waits) noexcept
     ASIO_WHEEL_REQUIRES(this);
-  [[nodiscard]] bool refile_later(lazy_wait_op& op, time_point now, maybe_tick& refiled) noexcept
-    ASIO_WHEEL_REQUIRES(this);
-  [[nodiscard]] bool has_moved_too_late(const wait_op& op) const noexcept ASIO_WHEEL_REQUIRES(this);
+  [[nodiscard]] refiling refile_later(lazy_wait_op& op, time_point now,
+                                      maybe_tick& refiled) noexcept ASIO_WHEEL_REQUIRES(this);
   [[nodiscard]] bool end_uncalled(wait_op& op, std::uint64_t& ended) noexcept
     ASIO_WHEEL_REQUIRES(this);
 

@@ -17,7 +17,6 @@ time_point awaited_tick::deadline() const noexcept
 
 wait_outcome awaited_tick::expire(time_point now) noexcept
 {
-  if (deadline() > now) return wait_outcome::exhausted;  // no memory to file the wait again
   of_->take(*this, now);
   return wait_outcome::expired;
 }

@@ -51,12 +51,22 @@ void scheduled_task::start(lazy_wait_op& op)
   c.wake_at(when);
 }
 
-wait_outcome scheduled_task::expire(time_point now) noexcept
+wait_outcome scheduled_task::expire(time_point) noexcept
+{
+  return begin(false);
+}
+
+wait_outcome scheduled_task::expire_early() noexcept
+{
+  return begin(true);
+}
+
+wait_outcome scheduled_task::begin(bool is_early) noexcept
 {
   has_begun_ = true;
   was_moved_ = false;
-  is_early_ = turn_ > now;
-  if (!is_early_ && times_ != unlimited_times) --times_;
+  is_early_ = is_early;
+  if (!is_early && times_ != unlimited_times) --times_;
   if (times_ == 0) {
     is_over_ = true;
     return wait_outcome::expired;

@@ -115,12 +115,6 @@ time_point watchdog_state::deadline() const noexcept
   return wheel_clock::add(touched_.load(std::memory_order_relaxed), this->timeout());
 }
 
-wait_outcome watchdog_state::expire(time_point now) noexcept
-{
-  // Touched on its way, and there was no memory to file the wait again.
-  return deadline() > now ? wait_outcome::exhausted : wait_outcome::expired;
-}
-
 void watchdog_state::follow_pressure() noexcept
 {
   // The pass that calls this advances the wheels afterwards, so no wake-up is needed.

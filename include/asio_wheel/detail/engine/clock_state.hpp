@@ -124,21 +124,9 @@ private:
     return now_plus(core(), std::clamp(left, duration{1}, longest_filing));
   }
 
-  [[nodiscard]] time_point deadline() const noexcept override
-  {
-    const time_point t = when(expiry_);
-    is_early_ = t != time_point::min();
-    return t;
-  }
-
-  /// A wait that is early could not be filed again for lack of memory.
-  [[nodiscard]] wait_outcome expire(time_point) noexcept override
-  {
-    return is_early_ ? wait_outcome::exhausted : wait_outcome::expired;
-  }
+  [[nodiscard]] time_point deadline() const noexcept override { return when(expiry_); }
 
   expiry_type expiry_{};
-  mutable bool is_early_ = false;  ///< when last asked
 };
 
 }  // namespace asio_wheel::detail

@@ -18,12 +18,16 @@ public:
   /// When the waits expire, as of now.
   [[nodiscard]] virtual time_point deadline() const noexcept = 0;
 
-  /// The deadline has passed by `now`, and a wait begins. Returns how it ends: expired,
-  /// timed_out, exhausted or repeats.
+  /// The deadline had passed by `now`, and a wait begins. Returns how it ends: expired, timed_out
+  /// or repeats.
   [[nodiscard]] virtual wait_outcome expire(time_point /*now*/) noexcept
   {
     return wait_outcome::expired;
   }
+
+  /// The deadline has moved to later, but there is no memory to file a wait again. Returns how it
+  /// ends: exhausted or repeats.
+  [[nodiscard]] virtual wait_outcome expire_early() noexcept { return wait_outcome::exhausted; }
 
   /// When the operations that it guards end, as of now.
   [[nodiscard]] virtual time_point guarded_until() const noexcept { return deadline(); }

@@ -67,10 +67,12 @@ public:
 private:
   [[nodiscard]] time_point deadline() const noexcept override { return turn_; }
   [[nodiscard]] wait_outcome expire(time_point now) noexcept override;
+  [[nodiscard]] wait_outcome expire_early() noexcept override;
   [[nodiscard]] bool was_ahead() const noexcept override { return was_ahead_; }
 
   [[nodiscard]] bool is_live(const shard_lock& lock) const noexcept ASIO_WHEEL_REQUIRES(this);
   [[nodiscard]] time_point turn_after_run() const noexcept;
+  [[nodiscard]] wait_outcome begin(bool is_early) noexcept;
 
   time_point turn_;
   const duration period_;

@@ -31,7 +31,6 @@ private:
   void leave() noexcept;
 
   [[nodiscard]] time_point deadline() const noexcept override;
-  [[nodiscard]] wait_outcome expire(time_point now) noexcept override;
   void note_activity(peer_activity what, time_point now) noexcept override;
   void follow_pressure() noexcept override;
 
