@@ -187,8 +187,7 @@ private:
   [[nodiscard]] bool begin_delivery(bool behind_pass) noexcept;
   void note_found() noexcept ASIO_WHEEL_REQUIRES(due_mutex_);
   [[gnu::noinline]] void post_ended(shard& sh) noexcept ASIO_WHEEL_EXCLUDES(sh);
-  void deliver_ended(shard& sh) ASIO_WHEEL_EXCLUDES(sh);
-  [[gnu::flatten]] void call_ended(shard& sh);
+  [[gnu::flatten]] void deliver_ended(shard& sh) ASIO_WHEEL_EXCLUDES(sh);
   [[nodiscard, gnu::noinline]] int begin_ended(shard& sh) noexcept;
   void take_ended(next_wait& next, shard& sh) noexcept;
 

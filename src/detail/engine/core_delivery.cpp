@@ -200,11 +200,6 @@ void wheel_core::deliver_ended(shard& sh)
     shard& at;
     ~at_end() { tell_driver(at); }
   } const then{sh};
-  call_ended(sh);
-}
-
-void wheel_core::call_ended(shard& sh)
-{
   next_wait next{};
   for (int left = begin_ended(sh); left != 0; --left) {
     take_ended(next, sh);

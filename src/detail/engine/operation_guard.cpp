@@ -271,7 +271,8 @@ bool operation_guard::end_some(wait_outcome outcome, std::uint64_t last) noexcep
     if (outcome == wait_outcome::cancelled && !shard_.is_all_cancelled(*op)) return false;
     wait_list::erase(*op);
     switch (outcome) {
-      case wait_outcome::expired: lock.file_due(*op); break;
+      case wait_outcome::expired:
+      case wait_outcome::exhausted: lock.file_due(*op); break;
       case wait_outcome::rejected: lock.unfinished().put_ended(*op, wait_state::rejected); break;
       case wait_outcome::cancelled: lock.unfinished().put_ended(*op, wait_state::cancelled); break;
       default: shard::release(*op); break;  // the context is gone
