@@ -4,15 +4,6 @@
 #include "detail/engine/fail_invalid.hpp"
 
 namespace asio_wheel::detail {
-namespace {
-
-time_point later(time_point t, duration period) noexcept
-{
-  const bool fits = t < time_point{} || period < time_point::max() - t;
-  return fits ? t + period : time_point::max();
-}
-
-}  // namespace
 
 time_point tick_after(time_point tick, duration period, time_point now, missed_tick missed,
                       duration slack) noexcept
@@ -24,10 +15,10 @@ time_point tick_after(time_point tick, duration period, time_point now, missed_t
 
   if (missed == missed_tick::skip) {
     const auto since_last = static_cast<duration::rep>(late % nanoseconds(period));
-    return later(now - duration{since_last}, period);
+    return sum(now - duration{since_last}, period);
   }
   const bool is_missed = late >= nanoseconds(period) || late > nanoseconds(slack);
-  return later(missed == missed_tick::delay && is_missed ? now : tick, period);
+  return sum(missed == missed_tick::delay && is_missed ? now : tick, period);
 }
 
 void require_positive(const char* what, duration value)

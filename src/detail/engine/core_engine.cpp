@@ -41,7 +41,7 @@ time_point deadline_after(const wheel_core& c, duration delay) noexcept
 
 time_point now_plus(const wheel_core& c, duration delay) noexcept
 {
-  return wheel_clock::add(c.clock.now(), delay);
+  return sum(c.clock.now(), delay);
 }
 
 bool has_passed(const wheel_core& c, time_point deadline) noexcept

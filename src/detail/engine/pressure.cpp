@@ -68,8 +68,8 @@ bool pressure::is_due_soon(const adaptive& a, time_point now) noexcept
   // A pending wait may be filed for later than its deadline. But not if it has no deadline, or if
   // the pressure does not change it. Nor if the longest timeout has passed since the rise: by then
   // everything filed under less pressure has come up.
-  if (left < next_due_soon_ - now && wheel_clock::add(touched, timeout) != time_point::max() &&
-      longest != shortest && now < wheel_clock::add(last_rise_, longest))
+  if (left < next_due_soon_ - now && sum(touched, timeout) != time_point::max() &&
+      longest != shortest && now < sum(last_rise_, longest))
     next_due_soon_ = now + left;
   return false;
 }

@@ -102,7 +102,9 @@ time_point wheel_clock::running_now() const noexcept
 
 time_point wheel_clock::start_of_delay() const noexcept
 {
-  return is_coarse_ && !is_stopped() ? soon() : now();
+  const auto stopped = stopped_at_.load(std::memory_order_relaxed);
+  if (stopped != 0) return time_point{duration{stopped}};
+  return is_coarse_ ? soon() : clock_type::now();
 }
 
 time_point wheel_clock::soon() const noexcept
@@ -116,17 +118,11 @@ time_point wheel_clock::early_start_of_coarse_delay() noexcept
   return coarse_now() + clocks.grain.load(std::memory_order_relaxed);
 }
 
-time_point wheel_clock::add(time_point start, duration delay) noexcept
-{
-  // Readings are positive, so only a positive delay can overflow.
-  return delay < time_point::max() - start ? start + delay : time_point::max();
-}
-
 time_point wheel_clock::deadline_after(duration delay, time_point early) const noexcept
 {
   // A delay of zero or less must not start after now(), as delays by a coarse clock do.
-  if (delay <= duration::zero()) return add(now(), delay);
-  return add(early != unknown ? early : start_of_delay(), delay);
+  if (delay <= duration::zero()) return sum(now(), delay);
+  return sum(early != unknown ? early : start_of_delay(), delay);
 }
 
 void wheel_clock::sleep_towards(time_point deadline) const
@@ -159,9 +155,8 @@ tick wheel_clock::tick_for(time_point deadline) const noexcept
 
 tick wheel_clock::tick_for(duration delay) const noexcept
 {
-  const time_point deadline = deadline_after(delay);
-  // The deadline of a positive delay has not passed: no need to read the clock again.
-  return delay > duration::zero() ? tick_ceil(deadline) : tick_for(deadline);
+  // Either way it is known whether the deadline has passed.
+  return delay > duration::zero() ? tick_ceil(sum(start_of_delay(), delay)) : at_once;
 }
 
 time_point wheel_clock::time_of(maybe_tick t) const noexcept

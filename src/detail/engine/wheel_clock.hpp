@@ -61,9 +61,6 @@ public:
   /// the pointer nor the clock is read.
   [[nodiscard]] static time_point start_of_delay(const wheel_clock* const& clock) noexcept;
 
-  /// `start + delay`. Saturates: time_point::max() is never.
-  [[nodiscard]] ASIO_WHEEL_EXPORT static time_point add(time_point start, duration delay) noexcept;
-
   /// The deadline `delay` from now, counted from `early` if known, else from start_of_delay().
   [[nodiscard]] ASIO_WHEEL_EXPORT time_point
   deadline_after(duration delay, time_point early = unknown) const noexcept;

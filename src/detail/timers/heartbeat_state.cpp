@@ -78,8 +78,7 @@ time_point heartbeat_state::deadline() const noexcept
   const time_point idle_since =
     std::min(sent_.load(std::memory_order_relaxed), received_.load(std::memory_order_relaxed));
   // A lost peer is reported again after each interval, as a ping would be.
-  return wheel_clock::add(std::max(idle_since, reported_.load(std::memory_order_relaxed)),
-                          options_.interval);
+  return sum(std::max(idle_since, reported_.load(std::memory_order_relaxed)), options_.interval);
 }
 
 wait_outcome heartbeat_state::expire(time_point now) noexcept
@@ -103,7 +102,7 @@ time_point heartbeat_state::guarded_until() const noexcept
 time_point heartbeat_state::lost_if_silent_since(time_point t, std::size_t pings) const noexcept
 {
   const duration of_pings = multiply(options_.interval, options_.max_missed - pings);
-  return wheel_clock::add(wheel_clock::add(t, of_pings), options_.interval);
+  return sum(sum(t, of_pings), options_.interval);
 }
 
 }  // namespace asio_wheel::detail

@@ -112,7 +112,7 @@ void watchdog_state::note_activity(peer_activity what, time_point now) noexcept
 
 time_point watchdog_state::deadline() const noexcept
 {
-  return wheel_clock::add(touched_.load(std::memory_order_relaxed), this->timeout());
+  return sum(touched_.load(std::memory_order_relaxed), this->timeout());
 }
 
 void watchdog_state::follow_pressure() noexcept
