@@ -24,11 +24,12 @@ namespace asio_wheel {
 /// its way to the handler's executor.
 ///
 /// A handler of the wheel may destroy the I/O object of an operation whose deadline comes next: the
-/// aborted operation completes before the deadline would reach it. This does not hold for a
-/// function that the program has posted itself, nor for another thread. If either destroys the
-/// object between the deadline and its cancellation, the cancellation reaches an object that is
-/// gone, as with a hand-made steady_timer. There, emit a cancellation and let the operation
-/// complete before its object goes.
+/// aborted operation completes before the deadline would reach it. On a strand of a context with
+/// several threads, the deadline waits for four ticks to let it. This does not hold for a function
+/// that the program has posted itself, nor for another thread. If either destroys the object
+/// between the deadline and its cancellation, the cancellation reaches an object that is gone, as
+/// with a hand-made steady_timer. There, emit a cancellation and let the operation complete before
+/// its object goes.
 ///
 /// @param wheel  keeps the deadline; by default the wheel of the operation's executor, made if
 ///               there is none (see use_wheel). If it is destroyed earlier, the deadline goes with

@@ -155,7 +155,7 @@ public:
   [[nodiscard]] std::optional<time_point> expiry(const Key& key) const
   {
     const task_ptr t = tasks_->find(key);
-    return t ? std::optional(t->next_turn()) : std::nullopt;
+    return t ? t->next_turn() : std::nullopt;
   }
 
   /// Returns true if the key is live.

@@ -10,7 +10,9 @@
 #include <asio_wheel/timed_stream.hpp>
 #include <atomic>
 #include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/bind_allocator.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/error.hpp>
@@ -23,6 +25,7 @@
 #include <memory>
 #include <numeric>
 #include <ostream>
+#include <thread>
 #include <vector>
 
 #include "support/manual_operation.hpp"
@@ -219,6 +222,38 @@ void destroyed_by(std::size_t destroyer)
     destroyer, [](const story& s, part p, ended_by, const order&) { BOOST_TEST(s.calls(p) <= 1); });
 }
 
+/// What a thread does that has taken an aborted operation from the context, and loses its
+/// processor: it gives the operation's memory back late.
+struct slow_thread {
+  std::atomic<bool> is_armed{false};
+  std::atomic<bool> has_slept{false};
+
+  void sleep_once()
+  {
+    if (is_armed && !has_slept.exchange(true)) std::this_thread::sleep_for(1ms);
+  }
+};
+
+template <class T>
+struct slow_allocator {
+  using value_type = T;
+
+  explicit slow_allocator(slow_thread& t) : thread(&t) {}
+  template <class U>
+  slow_allocator(const slow_allocator<U>& other) : thread(other.thread)
+  {}
+
+  T* allocate(std::size_t n) { return std::allocator<T>().allocate(n); }
+  void deallocate(T* p, std::size_t n)
+  {
+    thread->sleep_once();
+    std::allocator<T>().deallocate(p, n);
+  }
+  bool operator==(const slow_allocator&) const = default;
+
+  slow_thread* thread;
+};
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(gone_objects)
@@ -309,6 +344,48 @@ BOOST_AUTO_TEST_CASE(in_three_threads_with_a_strand_for_each)
     BOOST_TEST(support::eventually(all_ended));
     threads.finish();
     BOOST_TEST(c.wheel.pending() == 0U);
+  }
+}
+
+// The deadline is on its way to the strand before the operation, which was aborted before it.
+BOOST_AUTO_TEST_CASE(while_a_thread_has_the_aborted_operation_in_hand)
+{
+  for (int i = 0; i < 4; ++i) {
+    slow_thread slow;
+    support::context_with_wheel c(support::with_tick(4ms));
+    const auto strand = asio::make_strand(c.context);
+    auto socket = std::make_unique<support::pair_socket>(c.context);
+    support::pair_socket peer(c.context);
+    support::connect_pair(*socket, peer);
+    std::array<char, 8> bytes{};
+    std::atomic<bool> has_ended{false};
+    support::running_threads threads(c.context, 2);
+    // Each thread calls a handler: the first is not free until the second one does.
+    std::atomic<bool> is_called{false};
+    c.wheel.async_wait(1ms, asio::bind_executor(strand, [&](error_code) {
+                         while (!is_called) std::this_thread::yield();
+                       }));
+    c.wheel.async_wait(9ms, asio::bind_executor(asio::make_strand(c.context),
+                                                [&](error_code) { is_called = true; }));
+    BOOST_TEST(support::eventually([&] { return is_called.load(); }));
+    const auto at = c.wheel.now() + 20ms;
+    wheel_timer destroyer(strand);
+    destroyer.expires_at(at);
+    destroyer.async_wait([&](error_code) {
+      slow.is_armed = true;
+      socket.reset();
+      while (!slow.has_slept) std::this_thread::yield();  // the other thread takes the read
+    });
+    asio::post(strand, [&] {
+      socket->async_read_some(
+        asio::buffer(bytes),
+        timeout_at(
+          at, asio::bind_allocator(
+                slow_allocator<char>(slow),
+                asio::bind_executor(strand, [&](error_code, std::size_t) { has_ended = true; }))));
+    });
+    BOOST_TEST(support::eventually([&] { return has_ended.load(); }));
+    threads.finish();
   }
 }
 

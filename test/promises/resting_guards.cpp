@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/due.hpp"
 #include "support/manual_operation.hpp"
 #include "support/outcome.hpp"
 #include "support/run.hpp"
@@ -28,6 +29,23 @@ using support::manual_operation;
 using support::outcome;
 
 namespace {
+
+struct ignored {
+  void operator()(const error_code&, std::size_t) const {}
+};
+
+/// Has passed when it is asked, and has moved when it is asked again, as by a touch in between.
+struct moves_when_asked final : detail::moving_deadline {
+  [[nodiscard]] detail::time_point deadline() const noexcept override
+  {
+    if (!is_due) return wheel_timer::clock_type::now() + 2ms;
+    has_moved = !has_moved;
+    return wheel_timer::clock_type::now() + (has_moved ? -1ms : 1h);
+  }
+
+  bool is_due = false;
+  mutable bool has_moved = false;
+};
 
 /// Guards with a timeout of half an hour that have guarded one operation, while something else is
 /// pending.
@@ -226,6 +244,22 @@ BOOST_AUTO_TEST_CASE(leave_room_for_others_under_a_limit)
   c.context.poll();
   BOOST_TEST(second.pending());
   BOOST_TEST(c.wheel.pending() == 2U);
+}
+
+BOOST_FIXTURE_TEST_CASE(rest_or_end_if_a_touch_comes_as_their_time_does, resting_guards)
+{
+  moves_when_asked deadline;
+  const detail::guard_ptr guard(new detail::operation_guard(detail::core_of(wheel), &deadline));
+  start_one(detail::deadline_token<ignored, detail::guarded_by, detail::deadline_report::timed_out>{
+    {}, {guard}, asio::cancellation_type::terminal});
+  context.restart();
+  context.poll();
+  deadline.is_due = true;
+  support::spin(wheel, 4ms);
+  context.restart();
+  context.poll();
+  BOOST_TEST(wheel.pending() == 1U);
+  guard->close();
 }
 
 BOOST_AUTO_TEST_SUITE_END()

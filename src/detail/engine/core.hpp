@@ -87,11 +87,17 @@ public:
   /// Requests a pass at the next tick that tries again what executors have refused.
   void retry_later() noexcept;
 
-  /// A deadline is in this thread of the context. Returns true if one has been in another.
+  /// This thread delivers to other executors. Returns true if another one has done so, too.
   bool note_thread() noexcept;
 
   /// How many handlers have begun, of waits and of operations with a deadline.
   [[nodiscard]] std::uint64_t handlers_begun() const noexcept;
+
+  /// Returns true if the latest burst of due waits has had one that is called by another executor.
+  [[nodiscard]] bool has_sent_in_burst() const noexcept
+  {
+    return sent_in_burst_.load(std::memory_order_relaxed);
+  }
 
   /// Returns true if handlers of waits are about to be called, here or elsewhere.
   [[nodiscard]] bool has_calls_ahead() const noexcept;
@@ -211,8 +217,9 @@ private:
   spin_lock advance_mutex_;  ///< keeps clock and wheels in step; taken before the shards' locks
 
   std::atomic<int> delivering_{0};               ///< threads that deliver what is due
-  std::atomic<std::thread::id> first_thread_{};  ///< where a deadline was first
+  std::atomic<std::thread::id> first_thread_{};  ///< that delivers to others
   std::atomic<bool> has_several_threads_{false};
+  std::atomic<bool> sent_in_burst_{false};  ///< written under due_mutex_
   std::atomic<std::uint64_t> found_in_{0};  ///< bits of the shards to add to `due_`
 
   /// The time of a pass whose delivery has not begun; none_found without such a pass.

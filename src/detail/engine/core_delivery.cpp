@@ -164,7 +164,13 @@ wait_op* wheel_core::pop_due(shard& sh, cancels_applied applied, next_wait& next
                              time_point now) noexcept
 {
   wait_op* const op = sh.pop_due(applied, now, next.request, next.refiled);
-  if (op) ++burst_;
+  if (op) {
+    if (burst_++ == 0) sent_in_burst_.store(false, std::memory_order_relaxed);
+    if (op->foreign_) {
+      sent_in_burst_.store(true, std::memory_order_relaxed);
+      note_thread();
+    }
+  }
   if (!sh.has_due(applied)) {
     due_.drop_first();
     sh.note_if_idle();

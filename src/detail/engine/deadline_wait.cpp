@@ -211,6 +211,9 @@ deadline_wait::firing deadline_wait::begin(time_point taken_up) noexcept
       return firing::later;
     }
     if (guard_ && guard_->guard_again(*this, refiled)) {
+      rounds_ = 0;
+      ticks_ = 0;
+      is_in_doubt_ = false;
       if (refiled) to_wake = &core();
     } else {
       const wait_outcome outcome = shard_->begin(*this, taken_up, refiled);
@@ -229,8 +232,11 @@ deadline_wait::firing deadline_wait::begin(time_point taken_up) noexcept
 step deadline_wait::first_step(time_point taken_up, asio::any_io_executor strand) noexcept
 {
   wheel_core& c = core();
+  const bool has_peers = c.note_thread();
+  // A handler that was called before it, in the same burst, may have destroyed the object.
+  is_in_doubt_ = is_in_doubt_ || c.has_sent_in_burst();
   // With one thread, a handler anywhere may destroy the object.
-  if (c.note_thread() && strand && is_of_context(strand, c.context))
+  if (has_peers && strand && is_of_context(strand, c.context))
     place_ = c.under_way.add(std::move(strand));
   return {step_kind::fire, taken_up, place_ != 0 ? 0 : c.handlers_begun()};
 }
@@ -254,9 +260,12 @@ deadline_wait::firing deadline_wait::decide(step& deadline, bool is_of_other_con
   const bool has_peers = !is_of_other_context && c.note_thread();
   const bool is_clear = rounds_ != 0 && !has_begun;
   if (rounds_ == 0) ++rounds_;
-  if (has_begun) ++rounds_;  // so a handler has begun on the way if there is more than one
+  if (has_begun) {
+    ++rounds_;
+    is_in_doubt_ = true;
+  }
   const bool wants_tick =
-    is_clear ? has_peers && rounds_ > 1 && ticks_ < most_ticks_when_clear
+    is_clear ? has_peers && is_in_doubt_ && ticks_ < most_ticks_when_clear
              : rounds_ % rounds_at_once == 0 && ticks_ < most_ticks && c.has_calls_ahead();
   if (wants_tick && !is_of_other_context && wait_for_next_tick()) return firing::kept;
   if (!is_clear && rounds_ < most_rounds) return firing::later;

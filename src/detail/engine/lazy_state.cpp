@@ -54,7 +54,7 @@ void lazy_state::adopt_waits() noexcept
 maybe_tick guarding_state::refile_earlier() noexcept
 {
   // This object may be gone after the waits were filed earlier, and so may the waits.
-  const guard_ptr g(guard_.load(std::memory_order_acquire));
+  const guard_ptr g(guard_.load());
   const maybe_tick when = lazy_state::refile_earlier(enter());
   return g ? std::min(when, g->refile_earlier()) : when;
 }
@@ -63,7 +63,7 @@ guard_ptr guarding_state::make_guard()
 {
   guard_ptr made(new operation_guard(core(), this));
   operation_guard* other = nullptr;
-  if (!guard_.compare_exchange_strong(other, made.get(), std::memory_order_acq_rel)) return other;
+  if (!guard_.compare_exchange_strong(other, made.get())) return other;
   intrusive_ptr_add_ref(made.get());
   return made;
 }

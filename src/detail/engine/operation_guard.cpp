@@ -268,9 +268,11 @@ bool operation_guard::end_some(wait_outcome outcome, std::uint64_t last) noexcep
   for (int i = 0; i < shard::step; ++i) {
     wait_op* const op = guarded_.front();
     if (!op || shard_.is_later(*op, last)) return false;
-    if (outcome == wait_outcome::cancelled && !shard_.is_all_cancelled(*op)) return false;
+    const bool is_cancelled = shard_.is_all_cancelled(*op);
+    if (outcome == wait_outcome::cancelled && !is_cancelled) return false;
     wait_list::erase(*op);
-    switch (outcome) {
+    // cancel_all() may have come while the wait was ending otherwise.
+    switch (is_cancelled && outcome != wait_outcome::none ? wait_outcome::cancelled : outcome) {
       case wait_outcome::expired:
       case wait_outcome::exhausted: lock.file_due(*op); break;
       case wait_outcome::rejected: lock.unfinished().put_ended(*op, wait_state::rejected); break;

@@ -220,14 +220,13 @@ wait_op* shard::pop_due(cancels_applied applied, time_point now, wait_request& r
   }
   auto* const op = static_cast<wait_op*>(wheel_.pop_due());
   if (!op) return nullptr;
-  if (op->lazy_) {
-    // Another thread may have made a pass after `now`.
-    const time_point present = std::max(now, clock_.time_of(wheel_.now()));
-    if (refile_later(static_cast<lazy_wait_op&>(*op), present, refiled) == refiling::done)
-      return nullptr;
-    if (rests(*op)) stop_resting(static_cast<timer_wait_op&>(*op));
-  }
   if (op->foreign_ || op->shared_) {
+    if (op->lazy_) {
+      // Another thread may have made a pass after `now`.
+      const time_point present = std::max(now, clock_.time_of(wheel_.now()));
+      if (refile_later(static_cast<lazy_wait_op&>(*op), present, refiled) == refiling::done)
+        return nullptr;
+    }
     request = send(*op);
     return op;
   }
@@ -280,6 +279,7 @@ wait_outcome shard::decide(cancels_applied, wait_op& op, time_point taken_up,
       case refiling::out_of_memory: outcome = lazy.deadline_->expire_early(); break;
       case refiling::not_needed: outcome = lazy.deadline_->expire(now);
     }
+    if (rests(op)) stop_resting(lazy);
   }
   if (outcome != wait_outcome::cancelled && outcome != wait_outcome::rejected) {
     ++expired_;

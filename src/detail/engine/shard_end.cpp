@@ -31,12 +31,18 @@ wait_op* shard::pop_ended(wait_request& request) noexcept
     ++begun_;
     request = wait_outcome::cancelled;  // nothing else is left to do
   } else {
-    maybe_tick none;
-    const wait_outcome outcome = decide(applied, *op, {}, none);
-    if (outcome != wait_outcome::none) ++begun_;
-    request = outcome;
+    request = begin_requeued(applied, *op);
   }
   return op;
+}
+
+/// Begins a wait that was refused or put back. Out of the way of the many that were cancelled.
+wait_request shard::begin_requeued(cancels_applied applied, wait_op& op) noexcept
+{
+  maybe_tick none;
+  const wait_outcome outcome = decide(applied, op, {}, none);
+  if (outcome != wait_outcome::none) ++begun_;
+  return outcome;
 }
 
 wait_op* shard::pop_deadline() noexcept

@@ -119,13 +119,15 @@ bool scheduled_task::move(duration delay) noexcept
   return true;
 }
 
-time_point scheduled_task::next_turn() const noexcept
+std::optional<time_point> scheduled_task::next_turn() const noexcept
 {
   const shard_lock lock = enter();
+  if (!is_live(lock)) return {};
   return turn_after_run();
 }
 
-/// The turn. After a run, the next turn to come, unless the turn was moved meanwhile.
+/// The turn of a task that is live. After a run, the next turn to come, unless the turn was moved
+/// meanwhile.
 time_point scheduled_task::turn_after_run() const noexcept
 {
   if (!has_begun_ || is_early_ || was_moved_) return turn_;

@@ -47,7 +47,7 @@ watchdog_state::watchdog_state(wheel_core& c, const idle_window& w)
 
 duration watchdog_state::timeout() const noexcept
 {
-  const duration longest = longest_.load(std::memory_order_acquire);
+  const duration longest = longest_.load();
   const bool is_fixed = shortest_.load(std::memory_order_relaxed) == longest;
   return is_fixed ? longest : timeout_under(core().pressure_on().value());
 }
@@ -98,10 +98,14 @@ void watchdog_state::touch() noexcept
 
 void watchdog_state::set_timeout(duration timeout)
 {
-  // In this order: a reader between the two stores finds a timeout between the old and the new.
-  shortest_.store(valid_timeout(timeout), std::memory_order_relaxed);
-  longest_.store(timeout, std::memory_order_release);
+  valid_timeout(timeout);
   wheel_core& c = core();
+  {
+    const shard_lock lock = enter();  // two callers must not leave a mixture
+    // In this order: a reader between the two stores finds a timeout between the old and the new.
+    shortest_.store(timeout, std::memory_order_relaxed);
+    longest_.store(timeout);
+  }
   c.wake_at(refile_earlier());
 }
 

@@ -1,4 +1,6 @@
-// A timer's executor, which is stored only if it is not the wheel's.
+// A timer's executor, which is stored only if it is not the wheel's, and a handler's.
+#include <asio_wheel.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/test/unit_test.hpp>
@@ -16,6 +18,25 @@ using namespace std::chrono_literals;
 using support::context_with_wheel;
 
 static_assert(sizeof(void*) != 8 || sizeof(wheel_timer) == 64, "a cache line");
+
+namespace {
+
+/// Asio takes what get_executor() returns as it is.
+struct with_reference {
+  using executor_type = asio::strand<asio::io_context::executor_type>;
+  [[nodiscard]] const executor_type& get_executor() const noexcept { return ex; }
+
+  template <class... Result>
+  void operator()(error_code, const Result&...) const
+  {
+    *there += ex.running_in_this_thread() ? 1 : 0;
+  }
+
+  executor_type ex;
+  int* there;
+};
+
+}  // namespace
 
 BOOST_AUTO_TEST_SUITE(timer_executor)
 
@@ -73,6 +94,34 @@ BOOST_AUTO_TEST_CASE(of_another_context_is_where_the_handler_runs)
   support::run_to_end(c.context);
   pool.join();
   BOOST_TEST(on_pool);
+}
+
+// The handler is moved before it is called.
+BOOST_AUTO_TEST_CASE(may_be_a_reference_into_the_handler)
+{
+  asio::io_context elsewhere;
+  for (asio::io_context* const other : {static_cast<asio::io_context*>(nullptr), &elsewhere}) {
+    context_with_wheel c;
+    int there = 0;
+    const with_reference h{asio::make_strand(other ? *other : c.context), &there};
+    wheel_timer timer(c.wheel, 1ms);
+    wheel_watchdog dog(c.wheel, 1ms);
+    heartbeat beat(c.wheel, {1ms, 1});
+    wheel_interval ticks(c.wheel, 1ms);
+    c.wheel.async_wait(1ms, h);
+    timer.async_wait(h);
+    dog.async_expired(h);
+    beat.async_next(h);
+    ticks.async_tick(h);
+    timer.async_wait(timeout_after(1h, h));
+    BOOST_TEST(support::eventually([&] {
+      for (asio::io_context* const each : {&c.context, &elsewhere}) {
+        each->restart();
+        each->poll();
+      }
+      return there == 6;
+    }));
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,14 +1,18 @@
 // Deadlines of operations whose handlers have an executor of their own: when they come beside many
 // other waits, and what an executor may lack or refuse.
+#include <array>
 #include <asio_wheel.hpp>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/execution.hpp>
+#include <boost/asio/executor.hpp>
+#include <boost/asio/io_context_strand.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <new>
@@ -246,6 +250,46 @@ BOOST_AUTO_TEST_CASE(needs_no_wheel_of_an_executor_if_it_is_given_one)
   asio::async_initiate<decltype(token), void(error_code)>(initiate, token);
   w.time.advance(10ms);
   BOOST_TEST(outcome == asio::error::timed_out);
+}
+
+// Asio's executors of the older kind are no execution::executor.
+BOOST_AUTO_TEST_CASE(comes_to_executors_of_the_older_kind)
+{
+  const auto check = [](auto ex_of) {
+    wheel_in_virtual_time w;
+    const auto ex = ex_of(w.context);
+    std::array<error_code, 3> ends;
+    const auto store = [&](std::size_t i) {
+      return asio::bind_executor(ex, [&ends, i](error_code ec) { ends.at(i) = ec; });
+    };
+    asio::steady_timer never(w.context, asio::steady_timer::time_point::max());
+    wheel_watchdog dog(w.wheel, 10ms);
+    never.async_wait(timeout_after(w.wheel, 10ms, store(0)));
+    never.async_wait(abandon_after(w.wheel, 10ms, store(1)));
+    never.async_wait(dog.guard(store(2)));
+    w.time.advance(10ms);
+    for (const error_code& ec : ends) BOOST_TEST(ec == asio::error::timed_out);
+    BOOST_TEST((&use_wheel(ex) == &w.wheel));
+  };
+  check([](asio::io_context& c) { return asio::io_context::strand(c); });
+  check([](asio::io_context& c) { return asio::executor(c.get_executor()); });
+  check([](asio::io_context& c) {
+    return asio::strand<asio::executor>(asio::executor(c.get_executor()));
+  });
+}
+
+BOOST_AUTO_TEST_CASE(comes_to_an_older_strand_of_another_context_after_run_has_returned)
+{
+  wheel_in_virtual_time w;
+  asio::io_context other;
+  asio::io_context::strand strand(other);
+  asio::steady_timer never(other, asio::steady_timer::time_point::max());
+  error_code end;
+  never.async_wait(
+    timeout_after(w.wheel, 10ms, asio::bind_executor(strand, [&](error_code ec) { end = ec; })));
+  w.time.advance(10ms);  // and nobody runs this context any more
+  other.run();
+  BOOST_TEST(end == asio::error::timed_out);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -23,6 +23,7 @@
 #include <chrono>
 #include <future>
 #include <memory>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -398,6 +399,45 @@ BOOST_AUTO_TEST_CASE(takes_what_converts_to_its_arguments)
                                   asio::error::eof);
   support::run_to_end(c.context);
   BOOST_TEST(seen == asio::error::eof);
+}
+
+BOOST_AUTO_TEST_CASE(takes_signatures_with_qualifiers)
+{
+  context_with_wheel c;
+  int calls = 0;
+  const auto count = [&](error_code ec) { calls += ec ? 0 : 1; };
+  complete_with<void(error_code)&>(c.context, timeout_after(1h, count), error_code());
+  complete_with<void(error_code) &&>(c.context, timeout_after(1h, count), error_code());
+  complete_with<void(error_code) noexcept>(c.context, timeout_after(1h, count), error_code());
+  complete_with<void(error_code)& noexcept>(c.context, cancel_after(1h, count), error_code());
+  complete_with<void(error_code)&& noexcept>(c.context, cancel_after(1h, count), error_code());
+  support::run_to_end(c.context);
+  BOOST_TEST(calls == 5);
+}
+
+// The parameters of an initiation are made before it begins, and may throw: nothing has started.
+BOOST_AUTO_TEST_CASE(goes_with_an_initiation_whose_parameters_throw)
+{
+  struct throws_when_copied {
+    throws_when_copied() = default;
+    throws_when_copied(const throws_when_copied&) { throw std::bad_alloc(); }
+  };
+  context_with_wheel c;
+  const auto alive = std::make_shared<int>();
+  const auto initiate = [](auto, auto) {};
+  const auto start = [&](auto token) {
+    asio::async_initiate<decltype(token), void(error_code)>(initiate, token, throws_when_copied());
+  };
+  wheel_watchdog dog(c.wheel, 1ms);
+  const auto handler =
+    asio::bind_executor(c.context, [alive](error_code) { BOOST_TEST(false, "called"); });
+  BOOST_CHECK_THROW(start(cancel_after(1ms, handler)), std::bad_alloc);
+  BOOST_CHECK_THROW(start(timeout_after(1ms, handler)), std::bad_alloc);
+  BOOST_CHECK_THROW(start(abandon_after(1ms, handler)), std::bad_alloc);
+  BOOST_CHECK_THROW(start(dog.guard(handler)), std::bad_alloc);
+  BOOST_TEST(c.wheel.pending() == 0U);
+  support::run_to_end(c.context);
+  BOOST_TEST(alive.use_count() == 2);  // here, and in the program's own handler
 }
 
 BOOST_AUTO_TEST_SUITE_END()

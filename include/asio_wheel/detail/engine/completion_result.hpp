@@ -21,9 +21,15 @@ struct signature_values<R(Args...)> {
   using type = std::tuple<std::decay_t<Args>...>;
 };
 template <class R, class... Args>
-struct signature_values<R(Args...) noexcept> {
-  using type = std::tuple<std::decay_t<Args>...>;
-};
+struct signature_values<R(Args...) noexcept> : signature_values<R(Args...)> {};
+template <class R, class... Args>
+struct signature_values<R(Args...)&> : signature_values<R(Args...)> {};
+template <class R, class... Args>
+struct signature_values<R(Args...)& noexcept> : signature_values<R(Args...)> {};
+template <class R, class... Args>
+struct signature_values<R(Args...) &&> : signature_values<R(Args...)> {};
+template <class R, class... Args>
+struct signature_values<R(Args...)&& noexcept> : signature_values<R(Args...)> {};
 template <class Signature>
 using signature_values_t = typename signature_values<Signature>::type;
 

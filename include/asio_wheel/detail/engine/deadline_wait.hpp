@@ -199,12 +199,13 @@ protected:
   /// | ------------------------------------------------------ | ------------------------------ |
   /// | the operation has ended                                | nowhere: it is off             |
   /// | no handler has begun on this round                     | to begin()                     |
-  /// | - but on a round before, and there are several threads | to the next tick, at most 4x   |
+  /// | - but before, and there are several threads            | to the next tick, 4x           |
   /// | handlers have begun, or it arrives for the first time  | round                          |
   /// | - each eighth time, if handlers are about to be called | to the next tick, at most 512x |
   /// | - after 256 rounds                                     | to begin()                     |
   ///
-  /// It begins to count rounds again after a tick. It waits for no tick that is long, or of a clock
+  /// Before: on another round, or in the burst that the deadline was due in. It begins to count
+  /// rounds again after a tick. It waits for no tick that is long, or of a clock
   /// that stands still, or if the executor is of another context than the wheel's: nobody may be
   /// left to make that tick.
   [[nodiscard]] firing decide(step& deadline, bool is_of_other_context) noexcept;
@@ -281,6 +282,7 @@ private:
   std::uint16_t rounds_ = 0;  ///< since the latest tick
   std::uint16_t ticks_ = 0;   ///< that it has waited for
   std::uint8_t place_ = 0;    ///< in deadlines_under_way
+  bool is_in_doubt_ = false;  ///< a handler may have destroyed the operation's object
 
   embedded_signal signal_;
 };

@@ -49,6 +49,17 @@ template <class... Targets, class Executor>
   return found;
 }
 
+/// `ex`, or one like it that does not track work.
+template <class Executor>
+[[nodiscard]] auto without_work(const Executor& ex)
+{
+  constexpr auto untracked = asio::execution::outstanding_work.untracked;
+  if constexpr (asio::can_prefer_v<const Executor&, decltype(untracked)>)
+    return asio::prefer(ex, untracked);
+  else
+    return ex;  // of the older kind, as asio::executor
+}
+
 /// As above, for any executor type. An executor that hides its context, as any_completion_executor,
 /// must hold an executor of Asio's own. Throws std::logic_error if none can be had.
 template <class Executor>
@@ -62,8 +73,9 @@ template <class Executor>
     using asio::strand;
     return innermost_executor(
       target_of<io, pool, strand<asio::any_io_executor>, strand<io>, strand<pool>, posting<io>,
-                posting<pool>, asio::system_executor>(
-        asio::prefer(ex, asio::execution::outstanding_work.untracked)));
+                posting<pool>, asio::system_executor>(without_work(ex)));
+  } else if constexpr (requires { ex.context().get_executor(); }) {
+    return ex.context().get_executor();  // an io_context::strand
   } else {
     fail_without_context();
   }

@@ -32,7 +32,9 @@ void launch_wait(Handler& handler, const asio::any_io_executor& native, const Ca
                  Start start)
 {
   using associated = asio::associated_executor_t<Handler, Candidate>;
-  const associated& ex = asio::get_associated_executor(handler, candidate);
+  // A copy: the handler may return a reference to what it has, and is moved before the wait is
+  // made.
+  const associated ex = asio::get_associated_executor(handler, candidate);
   static_cast<void>(require_target(ex));
   if (is_native(ex, native))
     wait_handler<Handler, no_executor, Op>::launch(handler, no_executor{}, start);

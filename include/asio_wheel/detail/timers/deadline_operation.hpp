@@ -215,7 +215,8 @@ private:
   /// memory.
   [[nodiscard]] asio::any_io_executor strand() const noexcept
   {
-    if constexpr (is_strand<executor_type> ||
+    if constexpr ((is_strand<executor_type> &&
+                   std::is_convertible_v<executor_type, asio::any_io_executor>) ||
                   std::is_same_v<executor_type, asio::any_io_executor>) {
       try {
         if (!gate_) return kept_executor();

@@ -309,7 +309,9 @@ private:
       operation::make(std::forward<Handler>(handler), std::forward<decltype(fallback)>(fallback),
                       where, type, report, is_at_home);
     const typename operation::initiation initiating{op, where};
-    std::forward<I>(i)(deadline_handler<operation>(op), std::forward<Args>(args)...);
+    // Made before the initiation's parameters, since these may throw.
+    deadline_handler<operation> owner(op);
+    std::forward<I>(i)(std::move(owner), std::forward<Args>(args)...);
   }
 
   /// The operation's executor, or no_executor.

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 
 namespace asio_wheel::detail {
 
@@ -61,8 +62,8 @@ public:
   /// has ended it.
   [[nodiscard]] bool move(duration delay) noexcept;
 
-  /// When the next run is.
-  [[nodiscard]] time_point next_turn() const noexcept;
+  /// When the next run is, or nothing if no run is to come.
+  [[nodiscard]] std::optional<time_point> next_turn() const noexcept;
 
 private:
   [[nodiscard]] time_point deadline() const noexcept override { return turn_; }
