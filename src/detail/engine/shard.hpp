@@ -453,7 +453,7 @@ private:
   // What a start and a cancel of a timer write is in one cache line with the lock, except the wheel
   // and the list of cancels. So a thread that cancels another thread's wait needs few lines.
   bool closed_ ASIO_WHEEL_GUARDED_BY(this) = false;
-  std::uint64_t sequence_ ASIO_WHEEL_GUARDED_BY(this) = 0;  ///< of the latest start
+  std::uint64_t sequence_ ASIO_WHEEL_GUARDED_BY(this) = 1;  ///< of the latest start
   std::uint64_t started_ ASIO_WHEEL_GUARDED_BY(this) = 0;
   std::uint64_t cancelled_ ASIO_WHEEL_GUARDED_BY(this) = 0;
   /// The last sequence that cancel_all() has cancelled, and how many of these waits are not taken
