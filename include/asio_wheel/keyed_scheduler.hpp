@@ -93,11 +93,12 @@ public:
   ///               posted.
   /// @param f      called as `f()`; may be movable only. It is destroyed after it ran, or soon
   ///               after it was cancelled.
-  /// Errors: the task ends if the wheel has too many waits, and a system_error leaves by `run()`.
-  ///   The task also ends if there is no memory for a later run's wait, and std::bad_alloc leaves
-  ///   by `run()`. It also ends if the scheduler's executor drops the function that brings a run.
-  ///   wheel.cancel_all() ends all tasks, and counts them. A task that is running then does not run
-  ///   again.
+  /// Errors: the task ends if the wheel has too many waits, and a system_error leaves by `run()`;
+  ///   on a thread_pool, where nobody can catch it, that ends the process, as any exception of a
+  ///   handler does. The key is live until then. The task also ends if there is no memory for a
+  ///   later run's wait, and std::bad_alloc leaves by `run()`. It also ends if the scheduler's
+  ///   executor drops the function that brings a run. wheel.cancel_all() ends all tasks, and counts
+  ///   them. A task that is running then does not run again.
   /// Exceptions: std::bad_alloc, and what the key and `f` throw; nothing is scheduled then.
   template <detail::task_function F>
   bool run_after(Key key, detail::any_delay delay, F f)

@@ -111,8 +111,8 @@ public:
   /// Lets a fault happen after a delay. The fault is a wait, which ends with the connection.
   /// Exceptions: std::bad_alloc.
   void inject_after(detail::any_delay delay, simulated_fault fault);
-  /// Lets a fault happen behind the next `n` bytes of this end: when the last of these has arrived,
-  /// and before the byte after it does. Exceptions: std::bad_alloc.
+  /// Lets a fault happen behind the next `n` bytes that this end writes: when the last of these has
+  /// arrived, and before the byte after it does. Exceptions: std::bad_alloc.
   void inject_after_bytes(std::size_t n, simulated_fault fault);
 
   void stall() noexcept { inject(simulated_fault::stall); }    ///< simulated_fault::stall

@@ -27,7 +27,8 @@ namespace asio_wheel {
 /// had reached. Waits keep their deadlines, so none is early. A plain wait, a timer's wait or a
 /// cancel_after stays due if it is due. A watchdog, a heartbeat, an interval, a guarded
 /// operation or a scheduler's task waits for its deadline in real time, if its handler has not
-/// begun. The destructor calls no handlers.
+/// begun; a touch from then on does not bring this deadline forward, as it moves deadlines to later
+/// only, but set_timeout() does. The destructor calls no handlers.
 ///
 /// All threads share the clock: now(), and starting and cancelling waits, stay thread-safe.
 /// Constructing, advancing and destroying are not thread-safe, and are not allowed in a handler of

@@ -36,8 +36,9 @@ struct wheel_options {
 
   /// How many waits may be pending at once. Further waits complete with
   /// `wheel_errc::too_many_pending`. The deadline of an operation is a wait unless it is never; a
-  /// wait for duration::max() is one. All operations of one guard or timed_stream share one wait.
-  /// 0: no limit.
+  /// wait for duration::max() is one. All operations of one guard or timed_stream share one wait;
+  /// when it expires, each takes a place until it has been told, also beyond the limit. 0: no
+  /// limit.
   std::size_t max_pending = 0;
 
   /// The clock from which delays are counted.

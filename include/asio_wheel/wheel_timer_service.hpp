@@ -140,8 +140,9 @@ public:
   /// already. Nothing if no pending wait will ever expire.
   ///
   /// A touched watchdog counts with the time of the wheel's next check, which may be before its
-  /// deadline. Waits on their way through their handlers' own executors do not count. Locks as
-  /// pending_by_handler() does.
+  /// deadline; a rise of the pressure counts once the wheel has looked at the watchdog. Waits on
+  /// their way through their handlers' own executors do not count. Locks as pending_by_handler()
+  /// does.
   [[nodiscard]] std::optional<time_point> next_expiry() const;
 
   /// Says how busy the program is: 0 at ease, 1 at its limit. The timeouts of watchdogs with an
