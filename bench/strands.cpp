@@ -163,7 +163,7 @@ int main(int argc, char** argv)
       ("delay", common::ranged(s.delay_ms, "delay", std::uint64_t{1}, std::uint64_t{10'000}, "MS"),
        "of the deadlines")  //
       ("seconds", common::ranged(s.seconds, "seconds", 0.1, 3600.0, "S"), "how long");
-    if (!common::parse_command_line(argc, argv, "How late deadlines on strands are.\n\n", options))
+    if (!common::parse_command_line(argc, argv, "How late deadlines on strands are.\n", options))
       return EXIT_SUCCESS;
     run(s);
     return EXIT_SUCCESS;
