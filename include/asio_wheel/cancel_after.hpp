@@ -23,7 +23,7 @@ namespace asio_wheel {
 /// its initiation returns, while another thread cancels it, or while a deadline that has come is on
 /// its way to the handler's executor.
 ///
-/// A handler of the wheel may destroy the I/O object of an operation whose deadline comes next: the
+/// The handler of a wait may destroy the I/O object of an operation whose deadline comes next: the
 /// aborted operation completes before the deadline would reach it. On a strand of a context with
 /// several threads, the deadline waits for four ticks to let it. This does not hold for a function
 /// that the program has posted itself, nor for another thread. If either destroys the object

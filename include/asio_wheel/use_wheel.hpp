@@ -84,8 +84,7 @@ template <class Executor>
   requires(!execution_context_type<Executor>)
 wheel_timer_service& use_wheel(const Executor& ex)
 {
-  if constexpr (detail::hides_context<Executor> ||
-                !std::is_convertible_v<const Executor&, asio::any_io_executor>) {
+  if constexpr (!asio::can_query_v<const Executor&, asio::execution::context_t>) {
     return use_wheel(detail::innermost_executor(ex));
   } else {
     asio::execution_context& context = asio::query(ex, asio::execution::context);

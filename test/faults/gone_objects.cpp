@@ -370,13 +370,17 @@ BOOST_AUTO_TEST_CASE(while_a_thread_has_the_aborted_operation_in_hand)
     BOOST_TEST(support::eventually([&] { return is_called.load(); }));
     const auto at = c.wheel.now() + 20ms;
     wheel_timer destroyer(strand);
-    destroyer.expires_at(at);
-    destroyer.async_wait([&](error_code) {
-      slow.is_armed = true;
-      socket.reset();
-      while (!slow.has_slept) std::this_thread::yield();  // the other thread takes the read
-    });
+    destroyer.expires_at(at - i % 2 * 4ms);  // in the deadline's tick, or the one before
+    // By one thread, so that the timer's handler is called before the deadline comes.
     asio::post(strand, [&] {
+      destroyer.async_wait([&](error_code) {
+        slow.is_armed = true;
+        socket.reset();
+        const auto latest = std::chrono::steady_clock::now() + 2s;
+        // The other thread takes the read.
+        while (!slow.has_slept && std::chrono::steady_clock::now() < latest)
+          std::this_thread::yield();
+      });
       socket->async_read_some(
         asio::buffer(bytes),
         timeout_at(

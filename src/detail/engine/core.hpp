@@ -93,10 +93,12 @@ public:
   /// How many handlers have begun, of waits and of operations with a deadline.
   [[nodiscard]] std::uint64_t handlers_begun() const noexcept;
 
-  /// Returns true if the latest burst of due waits has had one that is called by another executor.
-  [[nodiscard]] bool has_sent_in_burst() const noexcept
+  /// Returns true if a wait was sent to another executor within the latest `n` ticks.
+  [[nodiscard]] bool has_sent_within(std::uint64_t n) const noexcept
   {
-    return sent_in_burst_.load(std::memory_order_relaxed);
+    if (has_sent_.load(std::memory_order_relaxed)) return true;
+    const tick sent = sent_at_.load(std::memory_order_relaxed);
+    return passed_.load(std::memory_order_relaxed) <= sent + n;
   }
 
   /// Returns true if handlers of waits are about to be called, here or elsewhere.
@@ -184,6 +186,7 @@ private:
   [[gnu::noinline]] void post_due() noexcept ASIO_WHEEL_EXCLUDES(due_mutex_);
   [[gnu::flatten]] void deliver_due(time_point now, bool behind_pass);
   void take_due(next_wait& next, time_point now) noexcept;
+  void note_sent() noexcept;
   [[nodiscard]] wait_op* pop_due(shard& sh, cancels_applied applied, next_wait& next,
                                  time_point now) noexcept ASIO_WHEEL_REQUIRES(due_mutex_)
     ASIO_WHEEL_REQUIRES(sh);
@@ -219,7 +222,8 @@ private:
   std::atomic<int> delivering_{0};               ///< threads that deliver what is due
   std::atomic<std::thread::id> first_thread_{};  ///< that delivers to others
   std::atomic<bool> has_several_threads_{false};
-  std::atomic<bool> sent_in_burst_{false};  ///< written under due_mutex_
+  std::atomic<bool> has_sent_{false};       ///< a wait to another executor, since the latest pass
+  std::atomic<tick> sent_at_{};             ///< the same, the first pass after the latest of these
   std::atomic<std::uint64_t> found_in_{0};  ///< bits of the shards to add to `due_`
 
   /// The time of a pass whose delivery has not begun; none_found without such a pass.

@@ -15,6 +15,10 @@ namespace asio_wheel::detail {
 std::uint64_t wheel_core::advance_shards(tick now) noexcept
 {
   passed_.store(now, std::memory_order_relaxed);
+  if (has_sent_.load(std::memory_order_relaxed)) {
+    has_sent_.store(false, std::memory_order_relaxed);
+    sent_at_.store(now, std::memory_order_relaxed);
+  }
   if (is_pressure_set_) {
     while (pressure_.sweep() == pressure::at_once && clock.is_stopped()) continue;
   }
@@ -165,11 +169,8 @@ wait_op* wheel_core::pop_due(shard& sh, cancels_applied applied, next_wait& next
 {
   wait_op* const op = sh.pop_due(applied, now, next.request, next.refiled);
   if (op) {
-    if (burst_++ == 0) sent_in_burst_.store(false, std::memory_order_relaxed);
-    if (op->foreign_) {
-      sent_in_burst_.store(true, std::memory_order_relaxed);
-      note_thread();
-    }
+    ++burst_;
+    if (op->foreign_) note_sent();
   }
   if (!sh.has_due(applied)) {
     due_.drop_first();
@@ -178,6 +179,13 @@ wait_op* wheel_core::pop_due(shard& sh, cancels_applied applied, next_wait& next
     if (due_.empty()) largest_burst_ = std::max(largest_burst_, std::exchange(burst_, 0));
   }
   return op;
+}
+
+/// A wait is about to be sent to its handler's executor by this thread.
+void wheel_core::note_sent() noexcept
+{
+  has_sent_.store(true, std::memory_order_relaxed);
+  note_thread();
 }
 
 /// Adds to `due_` what passes have found.
@@ -243,6 +251,7 @@ void wheel_core::take_ended(next_wait& next, shard& sh) noexcept
   next.post = next.fire = next.more = false;
   if (deadline_delivery_.is_requested()) return;  // fire_deadlines() goes on with the rest
   next.op = sh.pop_ended(next.request);
+  if (next.op && next.request == wait_request::send()) note_sent();
   // Elsewhere a function that lists a deadline requests this delivery. But drained deadlines are
   // listed here.
   if (!next.op && sh.has_deadlines() && deadline_delivery_.request()) {

@@ -11,6 +11,12 @@
 #include <utility>
 
 namespace asio_wheel::detail {
+namespace {
+
+/// For how long another thread may have an aborted operation in hand.
+constexpr int most_ticks_in_doubt = 4;
+
+}  // namespace
 
 void fail_without_wheel()
 {
@@ -233,8 +239,8 @@ step deadline_wait::first_step(time_point taken_up, asio::any_io_executor strand
 {
   wheel_core& c = core();
   const bool has_peers = c.note_thread();
-  // A handler that was called before it, in the same burst, may have destroyed the object.
-  is_in_doubt_ = is_in_doubt_ || c.has_sent_in_burst();
+  // The handler of a wait may have destroyed the object just before.
+  is_in_doubt_ = is_in_doubt_ || c.has_sent_within(most_ticks_in_doubt);
   // With one thread, a handler anywhere may destroy the object.
   if (has_peers && strand && is_of_context(strand, c.context))
     place_ = c.under_way.add(std::move(strand));
@@ -250,7 +256,7 @@ bool deadline_wait::has_any_begun(step& deadline) const noexcept
 
 deadline_wait::firing deadline_wait::decide(step& deadline, bool is_of_other_context) noexcept
 {
-  constexpr int most_rounds = 256, rounds_at_once = 8, most_ticks = 512, most_ticks_when_clear = 4;
+  constexpr int most_rounds = 256, rounds_at_once = 8, most_ticks = 512;
   wheel_core& c = core();
   if (check() == firing::off) {
     c.under_way.remove(place_);
@@ -265,7 +271,7 @@ deadline_wait::firing deadline_wait::decide(step& deadline, bool is_of_other_con
     is_in_doubt_ = true;
   }
   const bool wants_tick =
-    is_clear ? has_peers && is_in_doubt_ && ticks_ < most_ticks_when_clear
+    is_clear ? has_peers && is_in_doubt_ && ticks_ < most_ticks_in_doubt
              : rounds_ % rounds_at_once == 0 && ticks_ < most_ticks && c.has_calls_ahead();
   if (wants_tick && !is_of_other_context && wait_for_next_tick()) return firing::kept;
   if (!is_clear && rounds_ < most_rounds) return firing::later;

@@ -244,6 +244,7 @@ BOOST_AUTO_TEST_CASE(needs_no_wheel_of_an_executor_if_it_is_given_one)
     kept = [h] {};
   };
   error_code outcome;
+  BOOST_TEST((&use_wheel(refusing_executor{&w.context, &refuses}) == &w.wheel));
   auto token = abandon_after(w.wheel, 10ms,
                              asio::bind_executor(refusing_executor{&w.context, &refuses},
                                                  [&](error_code ec) { outcome = ec; }));

@@ -204,10 +204,10 @@ protected:
   /// | - each eighth time, if handlers are about to be called | to the next tick, at most 512x |
   /// | - after 256 rounds                                     | to begin()                     |
   ///
-  /// Before: on another round, or in the burst that the deadline was due in. It begins to count
-  /// rounds again after a tick. It waits for no tick that is long, or of a clock
-  /// that stands still, or if the executor is of another context than the wheel's: nobody may be
-  /// left to make that tick.
+  /// Before: on another round, or a wait was sent to another executor within four ticks before the
+  /// deadline. It begins to count rounds again after a tick. It waits for no tick that is long, or
+  /// of a clock that stands still, or if the executor is of another context than the wheel's:
+  /// nobody may be left to make that tick.
   [[nodiscard]] firing decide(step& deadline, bool is_of_other_context) noexcept;
 
   /// Returns true if the operation still runs. Requires a hold.
