@@ -101,7 +101,9 @@ private:
     for (;;) {
       while (queue_.size() > longest_queue && !is_over_) {
         is_busy_ = true;
-        co_await wake_reader_.async_wait(no_throw);
+        const auto [error] = co_await wake_reader_.async_wait(no_throw);
+        // If it was refused, a further wait would be, too, without end.
+        if (error == asio_wheel::wheel_errc::too_many_pending) co_return finish();
       }
       if (std::exchange(is_busy_, false)) {
         // Nobody has listened meanwhile: the client's silence and its idle time begin here.
@@ -133,7 +135,8 @@ private:
   {
     while (!is_over_ || !queue_.empty()) {
       if (queue_.empty()) {
-        co_await wake_writer_.async_wait(no_throw);
+        const auto [error] = co_await wake_writer_.async_wait(no_throw);
+        if (error == asio_wheel::wheel_errc::too_many_pending) break;
         continue;
       }
       const std::string batch = std::exchange(queue_, {});

@@ -148,22 +148,30 @@ inline void print_table(std::vector<results> runs)
     [=](results& r) { return r.server_was_ours() ? seconds(r.server->cpu_us) : "-"; });
 }
 
-/// Prints what the second run cost, as a multiple of the first.
+/// Prints what a call of the second run cost, as a multiple of one of the first. Warns if the runs
+/// had different loads.
 inline void print_ratios(const results& first, const results& second)
 {
-  const auto ratio = [](std::uint64_t a, std::uint64_t b) {
-    return a > 0 ? fmt::format("{:.2f}", static_cast<double>(b) / static_cast<double>(a)) : "-";
+  const auto calls = [](const results& r) { return static_cast<double>(r.client.calls); };
+  const auto ratio = [&](std::uint64_t a, std::uint64_t b) {
+    const double per_call = static_cast<double>(b) / calls(second);
+    return a > 0 ? fmt::format("{:.2f}", per_call * calls(first) / static_cast<double>(a)) : "-";
   };
   const bool both = first.server_was_ours() && second.server_was_ours();
   const auto row = [&](std::string_view name, auto client, auto server) {
     fmt::print("{:<30}{:>12}{:>12}\n", name, client, both ? server() : "-");
   };
-  fmt::print("\n{:<30}{:>12}{:>12}\n", fmt::format("{} / {}", second.timer, first.timer), "client",
-             "server");
+  fmt::print("\n{:<30}{:>12}{:>12}\n", fmt::format("{} / {}, per call", second.timer, first.timer),
+             "client", "server");
   row("wake-ups in all", ratio(first.used.wakeups, second.used.wakeups),
       [&] { return ratio(first.server->wakeups, second.server->wakeups); });
   row("processor time", ratio(first.used.cpu_us, second.used.cpu_us),
       [&] { return ratio(first.server->cpu_us, second.server->cpu_us); });
+  if (calls(second) < 0.95 * calls(first) || calls(first) < 0.95 * calls(second))
+    fmt::print(
+      "The runs made {} and {} calls: the machine was too busy for this load, and the ratios\n"
+      "say little.\n",
+      first.client.calls, second.client.calls);
   fmt::print("\n");
 }
 
