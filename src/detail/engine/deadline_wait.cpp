@@ -13,8 +13,8 @@
 namespace asio_wheel::detail {
 namespace {
 
-/// For how long another thread may have an aborted operation in hand.
-constexpr int most_ticks_in_doubt = 4;
+/// In ticks, for how long another thread may have an aborted operation in hand.
+constexpr std::uint8_t ticks_in_doubt = 4;
 
 }  // namespace
 
@@ -219,7 +219,8 @@ deadline_wait::firing deadline_wait::begin(time_point taken_up) noexcept
     if (guard_ && guard_->guard_again(*this, refiled)) {
       rounds_ = 0;
       ticks_ = 0;
-      is_in_doubt_ = false;
+      doubt_ = 0;
+      has_met_any_ = false;
       if (refiled) to_wake = &core();
     } else {
       const wait_outcome outcome = shard_->begin(*this, taken_up, refiled);
@@ -240,7 +241,7 @@ step deadline_wait::first_step(time_point taken_up, asio::any_io_executor strand
   wheel_core& c = core();
   const bool has_peers = c.note_thread();
   // The handler of a wait may have destroyed the object just before.
-  is_in_doubt_ = is_in_doubt_ || c.has_sent_within(most_ticks_in_doubt);
+  if (ticks_ == 0 && c.has_sent_within(ticks_in_doubt)) doubt_ = ticks_in_doubt;
   // With one thread, a handler anywhere may destroy the object.
   if (has_peers && strand && is_of_context(strand, c.context))
     place_ = c.under_way.add(std::move(strand));
@@ -268,25 +269,27 @@ deadline_wait::firing deadline_wait::decide(step& deadline, bool is_of_other_con
   if (rounds_ == 0) ++rounds_;
   if (has_begun) {
     ++rounds_;
-    is_in_doubt_ = true;
+    // Once, or a strand that is never idle would hold it up without end.
+    if (!std::exchange(has_met_any_, true)) doubt_ = ticks_in_doubt;
   }
   const bool wants_tick =
-    is_clear ? has_peers && is_in_doubt_ && ticks_ < most_ticks_in_doubt
+    is_clear ? has_peers && doubt_ != 0
              : rounds_ % rounds_at_once == 0 && ticks_ < most_ticks && c.has_calls_ahead();
-  if (wants_tick && !is_of_other_context && wait_for_next_tick()) return firing::kept;
+  if (wants_tick && !is_of_other_context && wait_for_next_tick(is_clear)) return firing::kept;
   if (!is_clear && rounds_ < most_rounds) return firing::later;
   c.under_way.remove(place_);
   return begin(deadline.taken_up);
 }
 
-/// Leaves a deadline on its way to the next tick. Returns false, with nothing changed, if it does
-/// not wait for one.
-bool deadline_wait::wait_for_next_tick() noexcept
+/// Leaves a deadline on its way to the next tick. Returns false, with its rounds as they were, if
+/// it does not wait for one.
+bool deadline_wait::wait_for_next_tick(bool is_clear) noexcept
 {
   constexpr std::chrono::milliseconds longest{4};
   if (core().options.tick > longest || core().clock.is_stopped()) return false;
   const auto rounds = std::exchange(rounds_, std::uint16_t{0});  // before others may have the state
   ++ticks_;
+  if (is_clear) --doubt_;
   if (keep(step_kind::fire)) return true;
   rounds_ = rounds;
   return false;

@@ -199,7 +199,7 @@ protected:
   /// | ------------------------------------------------------ | ------------------------------ |
   /// | the operation has ended                                | nowhere: it is off             |
   /// | no handler has begun on this round                     | to begin()                     |
-  /// | - but before, and there are several threads            | to the next tick, 4x           |
+  /// | - but before, and there are several threads            | to the next tick, 4x to 8x     |
   /// | handlers have begun, or it arrives for the first time  | round                          |
   /// | - each eighth time, if handlers are about to be called | to the next tick, at most 512x |
   /// | - after 256 rounds                                     | to begin()                     |
@@ -260,7 +260,7 @@ private:
   /// Returns true if the deadline is over: its operation has ended, or the wait is unreachable.
   [[nodiscard]] bool is_over() const noexcept;
   [[nodiscard]] bool has_any_begun(step& deadline) const noexcept;
-  [[nodiscard]] bool wait_for_next_tick() noexcept;
+  [[nodiscard]] bool wait_for_next_tick(bool is_clear) noexcept;
   [[nodiscard]] bool end_first() noexcept;
   [[nodiscard, gnu::noinline, gnu::cold]] bool start_first(shard& sh) noexcept
     ASIO_WHEEL_RELEASE(sh);
@@ -282,7 +282,8 @@ private:
   std::uint16_t rounds_ = 0;  ///< since the latest tick
   std::uint16_t ticks_ = 0;   ///< that it has waited for
   std::uint8_t place_ = 0;    ///< in deadlines_under_way
-  bool is_in_doubt_ = false;  ///< a handler may have destroyed the operation's object
+  std::uint8_t doubt_ = 0;    ///< ticks to wait for, as a handler may have destroyed the object
+  bool has_met_any_ = false;  ///< handlers that began on its way
 
   embedded_signal signal_;
 };
