@@ -220,7 +220,7 @@ deadline_wait::firing deadline_wait::begin(time_point taken_up) noexcept
       rounds_ = 0;
       ticks_ = 0;
       doubt_ = 0;
-      has_met_any_ = false;
+      has_met_handler_ = false;
       if (refiled) to_wake = &core();
     } else {
       const wait_outcome outcome = shard_->begin(*this, taken_up, refiled);
@@ -270,7 +270,7 @@ deadline_wait::firing deadline_wait::decide(step& deadline, bool is_of_other_con
   if (has_begun) {
     ++rounds_;
     // Once, or a strand that is never idle would hold it up without end.
-    if (!std::exchange(has_met_any_, true)) doubt_ = ticks_in_doubt;
+    if (!std::exchange(has_met_handler_, true)) doubt_ = ticks_in_doubt;
   }
   const bool wants_tick =
     is_clear ? has_peers && doubt_ != 0

@@ -427,7 +427,7 @@ private:
   [[nodiscard]] wait_request send(wait_op& op) noexcept ASIO_WHEEL_REQUIRES(this);
   [[nodiscard]] wait_outcome decide(cancels_applied, wait_op& op, time_point taken_up,
                                     maybe_tick& refiled) noexcept ASIO_WHEEL_REQUIRES(this);
-  [[nodiscard, gnu::noinline]] wait_request begin_requeued(cancels_applied, wait_op& op) noexcept
+  [[nodiscard, gnu::noinline]] wait_request begin_requeued(wait_op& op) noexcept
     ASIO_WHEEL_REQUIRES(this);
   void set_next(maybe_tick next) noexcept ASIO_WHEEL_REQUIRES(this);
   void drop_unneeded() noexcept ASIO_WHEEL_REQUIRES(this);

@@ -10,7 +10,7 @@ bool shard::has_ended() const noexcept
 
 wait_op* shard::pop_ended(wait_request& request) noexcept
 {
-  const cancels_applied applied = apply_deferred_cancels();
+  apply_deferred_cancels();
   wait_op* op = ended_.pop_front();
   if (op) {
     wait_op::link_of(*op).next = nullptr;  // it is in no list
@@ -31,18 +31,16 @@ wait_op* shard::pop_ended(wait_request& request) noexcept
     ++begun_;
     request = wait_outcome::cancelled;  // nothing else is left to do
   } else {
-    request = begin_requeued(applied, *op);
+    request = begin_requeued(*op);
   }
   return op;
 }
 
 /// Begins a wait that was refused or put back. Out of the way of the many that were cancelled.
-wait_request shard::begin_requeued(cancels_applied applied, wait_op& op) noexcept
+wait_request shard::begin_requeued(wait_op& op) noexcept
 {
   maybe_tick none;
-  const wait_outcome outcome = decide(applied, op, {}, none);
-  if (outcome != wait_outcome::none) ++begun_;
-  return outcome;
+  return begin(op, {}, none);
 }
 
 wait_op* shard::pop_deadline() noexcept

@@ -279,11 +279,11 @@ private:
   const std::uint8_t cause_ = 0;  ///< of a guarded operation: see guarded_by
 
   // Only for the thread that has the deadline.
-  std::uint16_t rounds_ = 0;  ///< since the latest tick
-  std::uint16_t ticks_ = 0;   ///< that it has waited for
-  std::uint8_t place_ = 0;    ///< in deadlines_under_way
-  std::uint8_t doubt_ = 0;    ///< ticks to wait for, as a handler may have destroyed the object
-  bool has_met_any_ = false;  ///< handlers that began on its way
+  std::uint16_t rounds_ = 0;      ///< since the latest tick
+  std::uint16_t ticks_ = 0;       ///< that it has waited for
+  std::uint8_t place_ = 0;        ///< in deadlines_under_way
+  std::uint8_t doubt_ = 0;        ///< ticks to wait for, as a handler may have destroyed the object
+  bool has_met_handler_ = false;  ///< that began on its way
 
   embedded_signal signal_;
 };
