@@ -9,16 +9,20 @@
 #include <boost/asio/execution/context.hpp>
 #include <boost/asio/execution_context.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <memory>
+#include <memory_resource>
 #include <new>
 #include <optional>
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "faults/every_operation.hpp"
 #include "support/heap.hpp"
@@ -318,6 +322,37 @@ BOOST_AUTO_TEST_CASE(of_a_repeating_task_ends_it_and_frees_its_key)
     BOOST_TEST(books.living() == 0U);
     return refused;
   });
+}
+
+// The guard's wait has ended, the watchdog is touched before its deadlines begin, and the new time
+// has no memory.
+BOOST_AUTO_TEST_CASE(to_a_deadline_that_its_guard_takes_back_ends_the_operation_as_refused)
+{
+  std::vector<std::byte> memory(1U << 20U);
+  std::pmr::monotonic_buffer_resource arena(memory.data(), memory.size(),
+                                            std::pmr::null_memory_resource());
+  const std::pmr::polymorphic_allocator<> of_arena(&arena);
+  support::wheel_in_virtual_time c;
+  wheel_watchdog dog(c.wheel, 10ms);
+  asio::steady_timer never(c.context, asio::steady_timer::time_point::max());
+  support::outcome guarded;
+  std::optional<heap_limit> limit;
+  std::size_t refused = 0;
+  never.async_wait(
+    dog.guard(asio::bind_executor(asio::make_strand(c.context), guarded.recorder())));
+  c.wheel.async_wait(10ms, [&](error_code) {
+    dog.touch();
+    limit.emplace(0U);
+    // In other slots than that of the new time.
+    for (int i = 0; refused == 0 && i < 10'000; ++i)
+      refused += bad_allocs(1, [&] {
+        c.wheel.async_wait(20ms + i % 900 * 1ms, asio::bind_allocator(of_arena, [](error_code) {}));
+      });
+  });
+  c.time.advance(10ms);
+  limit.reset();
+  BOOST_TEST(refused == 1U);
+  BOOST_TEST(guarded.error == make_error_code(wheel_errc::too_many_pending));
 }
 
 BOOST_AUTO_TEST_CASE(in_virtual_time_moves_nothing_early_and_loses_nothing)

@@ -38,6 +38,10 @@ class together final : public all_recipes {
     all.spawn(context, retry_for_ever());
     all.spawn(context, ask_two_servers({"first", 1s}, {"second", 20ms}));
     all.spawn(context, ask_host("127.0.0.1", "1", "hello\n", 5s));
+    auto ends = simulated_pair(wheel);
+    timed_stream<simulated_stream> framed(std::move(ends.first));
+    all.spawn(context, read_frame(framed));
+    co_await asio::async_write(ends.second, asio::buffer("\0\0", 2), asio::deferred);
     twice(wheel);
     cache values(wheel);
     values.put(1, "value", 3s);
@@ -59,7 +63,7 @@ class together final : public all_recipes {
     co_await shut_down(acceptor, sessions, wheel, 5s);
     const auto took = wheel.now() - from;
     assert(took >= 5s && took < 5s + 100ms);
-    assert(sessions.count == 0 && all.begun == 6 && all.ended == all.begun);
+    assert(sessions.count == 0 && all.begun == 7 && all.ended == all.begun);
     assert(tasks.size() == 0 && wheel.pending() == 0);
   }
 

@@ -216,7 +216,9 @@ deadline_wait::firing deadline_wait::begin(time_point taken_up) noexcept
       cancelled_outside_ = false;
       return firing::later;
     }
-    if (guard_ && guard_->guard_again(*this, refiled)) {
+    using guarding = operation_guard::guarding;
+    const auto guarded = guard_ ? guard_->guard_again(*this, refiled) : guarding::expired;
+    if (guarded == guarding::goes_on) {
       rounds_ = 0;
       ticks_ = 0;
       doubt_ = 0;
@@ -225,8 +227,8 @@ deadline_wait::firing deadline_wait::begin(time_point taken_up) noexcept
     } else {
       const wait_outcome outcome = shard_->begin(*this, taken_up, refiled);
       if (outcome == wait_outcome::expired) core().count_ended(1);
-      if (outcome == wait_outcome::rejected)
-        replacement_ = outcome;
+      if (outcome == wait_outcome::rejected || guarded == guarding::refused)
+        replacement_ = wait_outcome::rejected;
       else if (outcome == wait_outcome::expired && report_ != deadline_report::aborted)
         replacement_ = wait_outcome::timed_out;
       return firing::now;

@@ -87,17 +87,18 @@ maybe_tick operation_guard::add(shard_lock& lock, guarded_wait& deadline) noexce
   return is_filed() ? refile() : file(lock);
 }
 
-bool operation_guard::guard_again(guarded_wait& deadline, maybe_tick& refiled) noexcept
+operation_guard::guarding operation_guard::guard_again(guarded_wait& deadline,
+                                                       maybe_tick& refiled) noexcept
 {
   shard_.assert_held();  // the deadline has this shard, too
   if (closed_) {
     if (shard_.drop_deadline(deadline)) core_->count_ended(1);
-    return true;
+    return guarding::goes_on;
   }
-  if (shard_.is_closed() || !shard_.is_to_expire(deadline)) return false;
+  if (shard_.is_closed() || !shard_.is_to_expire(deadline)) return guarding::expired;
   const wheel_clock& clock = core_->clock;
   const time_point until = source_ ? this->deadline() : deadline.until_;
-  if (until <= clock.now()) return false;
+  if (until <= clock.now()) return guarding::expired;
   const tick when = clock.tick_ceil(until);
   if (is_filed()) {
     refiled = shard_.refile_earlier(*this, when);
@@ -107,7 +108,7 @@ bool operation_guard::guard_again(guarded_wait& deadline, maybe_tick& refiled) n
     try {
       refiled = shard_.file(*this, when);
     } catch (...) {
-      return false;  // then the deadline begins after all
+      return guarding::refused;
     }
     core_->count_started(1);
     intrusive_ptr_add_ref(this);
@@ -115,7 +116,7 @@ bool operation_guard::guard_again(guarded_wait& deadline, maybe_tick& refiled) n
   }
   if (shard_.drop_deadline(deadline)) core_->count_ended(1);
   insert(deadline);
-  return true;
+  return guarding::goes_on;
 }
 
 maybe_tick operation_guard::refile_earlier() noexcept

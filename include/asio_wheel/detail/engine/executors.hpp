@@ -109,8 +109,7 @@ template <class Executor>
 /// A type-erased executor, as any_completion_executor. Not asio::executor: the newer of its
 /// constructors accept an any_io_executor and do not compile with it.
 template <class Executor>
-concept erased_executor =
-  asio::execution::is_executor<Executor>::value &&
+concept erased_executor = asio::execution::is_executor<Executor>::value &&
   std::constructible_from<Executor, std::nothrow_t, const asio::any_io_executor&> &&
   requires(const Executor& ex)
 {

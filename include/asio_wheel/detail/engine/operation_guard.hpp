@@ -116,9 +116,16 @@ public:
   /// The operation of a deadline that is not guarded any more has ended.
   void set_ended() noexcept { has_started_.store(false, std::memory_order_relaxed); }
 
+  /// What becomes of a due deadline that is about to begin.
+  enum class guarding : std::uint8_t {
+    goes_on,  ///< it is guarded again, or dropped, as the guard is closed
+    expired,  ///< it begins
+    refused,  ///< it begins, as there is no memory to file the wait for it
+  };
+
   /// Takes back a due deadline that is about to begin, unless it has passed. If the guard is
-  /// closed, drops the deadline. Returns false if the deadline begins.
-  [[nodiscard]] bool guard_again(guarded_wait& deadline, maybe_tick& refiled) noexcept;
+  /// closed, drops the deadline.
+  [[nodiscard]] guarding guard_again(guarded_wait& deadline, maybe_tick& refiled) noexcept;
 
   /// The source's deadline has moved to earlier. Returns a tick to wake up at, if any.
   [[nodiscard]] maybe_tick refile_earlier() noexcept;
