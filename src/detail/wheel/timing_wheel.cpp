@@ -404,7 +404,7 @@ void timing_wheel::cascade_overflow() noexcept
 
 /// Files each entry of the first `chunks` of a detached queue in the slot that the horizons name
 /// now. Returns the number of entries.
-std::uint64_t timing_wheel::refile(chunk_queue& source, std::size_t chunks) noexcept
+std::uint64_t timing_wheel::refile(chunk_queue& source, std::uint64_t chunks) noexcept
 {
   std::uint64_t n = 0;
   for (; chunks != 0 && source.head; --chunks) {

@@ -259,7 +259,7 @@ private:
   [[gnu::noinline]] void cascade_levels() noexcept;
   void cascade(unsigned level, tick first) noexcept;
   void cascade_overflow() noexcept;
-  [[nodiscard]] std::uint64_t refile(chunk_queue& source, std::size_t chunks) noexcept;
+  [[nodiscard]] std::uint64_t refile(chunk_queue& source, std::uint64_t chunks) noexcept;
   [[gnu::noinline]] void raise_horizons() noexcept;
 
   // What every insert and erase uses comes first, in two cache lines.
