@@ -12,6 +12,7 @@
 #include <exception>
 #include <memory>
 #include <set>
+#include <utility>
 
 namespace lines {
 
@@ -69,18 +70,19 @@ private:
     const auto each = std::make_shared<session>(std::move(socket), settings_, counters_, request_);
     sessions_.insert(each);
     ++counters_.sessions;
+    auto ended = [this, each](const std::exception_ptr& error) {
+      sessions_.erase(each);
+      if (sessions_.empty()) grace_.cancel();
+      // Whatever goes wrong, most likely for want of memory, ends this session and no other.
+      try {
+        rethrow(error);
+      } catch (const std::exception& e) {
+        report(e);
+      }
+    };
     asio::co_spawn(each->strand(), each->run(),
-                   asio::bind_executor(strand_, [this, each](const std::exception_ptr& error) {
-                     sessions_.erase(each);
-                     if (sessions_.empty()) grace_.cancel();
-                     // Whatever goes wrong, most likely for want of memory, ends this session and
-                     // no other.
-                     try {
-                       rethrow(error);
-                     } catch (const std::exception& e) {
-                       report(e);
-                     }
-                   }));
+                   asio::bind_cancellation_slot(each->when_cut(),
+                                                asio::bind_executor(strand_, std::move(ended))));
   }
 
   static void report(const std::exception& e)

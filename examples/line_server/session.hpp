@@ -35,20 +35,6 @@ using boost::system::system_error;
 
 inline constexpr auto no_throw = asio::as_tuple(asio::deferred);
 
-/// The exception that has ended the others: `a && b && c` throws an exception around those of
-/// `a && b` and of `c`.
-inline std::exception_ptr first_of(const asio::multiple_exceptions& all)
-{
-  std::exception_ptr first = all.first_exception();
-  try {
-    std::rethrow_exception(first);
-  } catch (const asio::multiple_exceptions& of_two) {
-    return first_of(of_two);
-  } catch (...) {
-    return first;
-  }
-}
-
 class session {
 public:
   /// @param socket  whose executor is a strand: that of the session.
@@ -71,9 +57,9 @@ public:
   {
     using namespace asio::experimental::awaitable_operators;
     try {
-      co_await (read() && write() && keep_alive());
-    } catch (const asio::multiple_exceptions& all) {
-      std::rethrow_exception(first_of(all));
+      co_await (noted(read()) && noted(write()) && noted(keep_alive()));
+    } catch (const asio::multiple_exceptions&) {
+      std::rethrow_exception(failure_);
     }
   }
 
@@ -85,15 +71,31 @@ public:
     stream_.socket().shutdown(tcp::socket::shutdown_receive, ignored);
   }
 
-  /// Ends the session at once. On the strand.
+  /// Ends the session at once, whatever run() waits for. On the strand.
   void cut()
   {
     queue_.clear();
     finish();
     stream_.close();
+    cut_.emit(asio::cancellation_type::terminal);
   }
 
+  /// For the spawned run() to listen to.
+  [[nodiscard]] asio::cancellation_slot when_cut() { return cut_.slot(); }
+
 private:
+  /// Notes the exception that ends the others. `&&` throws that of the first part by position,
+  /// which may only have been cancelled.
+  asio::awaitable<void> noted(asio::awaitable<void> part)
+  {
+    try {
+      co_await std::move(part);
+    } catch (...) {
+      if (!failure_) failure_ = std::current_exception();
+      throw;
+    }
+  }
+
   asio::awaitable<void> read()
   {
     std::string bytes;
@@ -105,6 +107,7 @@ private:
         // If it was refused, a further wait would be, too, without end.
         if (error == asio_wheel::wheel_errc::too_many_pending) co_return finish();
       }
+      if (is_over_) break;
       if (std::exchange(is_busy_, false)) {
         // Nobody has listened meanwhile: the client's silence and its idle time begin here.
         beat_.received();
@@ -176,7 +179,7 @@ private:
       ++counters_.answered;
       co_return text;
     } catch (const system_error& e) {
-      if (e.code() != asio::error::timed_out) throw;
+      if (e.code() != asio::error::timed_out && !is_over_) throw;
     }
     co_return "too slow\n";
   }
@@ -222,6 +225,8 @@ private:
   asio_wheel::timeout_policy& request_;
   counters& counters_;
   std::string queue_;
+  std::exception_ptr failure_;
+  asio::cancellation_signal cut_;
   bool is_busy_ = false;  // with a request or its answer: pongs stay in the socket
   bool is_over_ = false;
 };

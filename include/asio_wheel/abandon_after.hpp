@@ -13,7 +13,7 @@ namespace asio_wheel {
 ///
 ///     auto endpoints = co_await resolver.async_resolve(host, port, abandon_after(200ms));
 ///
-/// `abandon_after([wheel or timer,] delay [, type] [, token])`
+/// `abandon_after([wheel or timer,] delay [, type] [, token])`; `delay` may be a timeout_policy.
 ///
 /// The deadline cancels the operation, as with timeout_after. If the operation ends at once, it
 /// completes with timed_out or with its result. If it still runs after some rounds through the

@@ -37,7 +37,8 @@ namespace asio_wheel {
 ///               expiry and its waits stay what they are. With a timer of another clock than
 ///               steady_clock, `deadline` is by the timer's clock and converted once.
 /// @param delay  in nanoseconds; rounded up to the wheel's next tick. Zero or less: at once, as if
-///               posted. duration::max(): never, and it takes no slot.
+///               posted. duration::max(): never, and it takes no slot. A timeout_policy may take
+///               its place.
 /// @param type   of the cancellation; `terminal` by default. Not all operations support all.
 /// @param token  any completion token, even with a deadline of its own; by default the token of the
 ///               operation's executor, or asio::deferred.

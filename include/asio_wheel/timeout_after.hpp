@@ -13,7 +13,7 @@ namespace asio_wheel {
 ///     co_await socket.async_read_some(buffer, timeout_after(5s));
 ///     co_await asio::co_spawn(ex, request(), timeout_after(5s));
 ///
-/// `timeout_after([wheel or timer,] delay [, type] [, token])`
+/// `timeout_after([wheel or timer,] delay [, type] [, token])`; `delay` may be a timeout_policy.
 ///
 /// Only operation_aborted becomes timed_out, and only if this deadline came while the operation was
 /// running. A success, another error, and an abort before the deadline stay what they are. So does

@@ -93,12 +93,14 @@ public:
   /// How many handlers have begun, of waits and of operations with a deadline.
   [[nodiscard]] std::uint64_t handlers_begun() const noexcept;
 
-  /// Returns true if a wait was sent to another executor within the latest `n` ticks.
-  [[nodiscard]] bool has_sent_within(std::uint64_t n) const noexcept
+  /// In ticks, for how long another thread may have an aborted operation in hand.
+  static constexpr std::uint8_t ticks_in_doubt = 4;
+
+  /// Returns true if a wait was sent to another executor within the latest `ticks_in_doubt`.
+  [[nodiscard]] bool has_sent_lately() const noexcept
   {
-    if (has_sent_.load(std::memory_order_relaxed)) return true;
-    const tick sent = sent_at_.load(std::memory_order_relaxed);
-    return passed_.load(std::memory_order_relaxed) <= sent + n;
+    return has_sent_.load(std::memory_order_relaxed) ||
+           passed_.load(std::memory_order_relaxed) < doubt_ends_.load(std::memory_order_relaxed);
   }
 
   /// Returns true if handlers of waits are about to be called, here or elsewhere.
@@ -223,13 +225,13 @@ private:
   std::atomic<std::thread::id> first_thread_{};  ///< that delivers to others
   std::atomic<bool> has_several_threads_{false};
   std::atomic<bool> has_sent_{false};       ///< a wait to another executor, since the latest pass
-  std::atomic<tick> sent_at_{};             ///< the same, the first pass after the latest of these
+  std::atomic<tick> doubt_ends_{};          ///< as far as passes know of such waits
   std::atomic<std::uint64_t> found_in_{0};  ///< bits of the shards to add to `due_`
 
   /// The time of a pass whose delivery has not begun; none_found without such a pass.
   std::atomic<time_point> found_due_{none_found};
 
-  mutable spin_lock due_mutex_;  ///< guards the members below; taken before the shards' locks
+  mutable spin_lock due_mutex_;  ///< taken before the shards' locks
   /// Waits taken since nothing was due, and the largest number so far.
   std::uint64_t burst_ ASIO_WHEEL_GUARDED_BY(due_mutex_) = 0;
   std::uint64_t largest_burst_ ASIO_WHEEL_GUARDED_BY(due_mutex_) = 0;

@@ -89,6 +89,7 @@ void wheel_core::start_clock() noexcept
     }
     due_.rewound();
     passed_.store(present, std::memory_order_relaxed);
+    doubt_ends_.store({}, std::memory_order_relaxed);
     clock.run();
   }
   if (due != 0) request_due(due);

@@ -17,7 +17,7 @@ std::uint64_t wheel_core::advance_shards(tick now) noexcept
   passed_.store(now, std::memory_order_relaxed);
   if (has_sent_.load(std::memory_order_relaxed)) {
     has_sent_.store(false, std::memory_order_relaxed);
-    sent_at_.store(now, std::memory_order_relaxed);
+    doubt_ends_.store(now + (ticks_in_doubt + 1), std::memory_order_relaxed);
   }
   if (is_pressure_set_) {
     while (pressure_.sweep() == pressure::at_once && clock.is_stopped()) continue;

@@ -11,12 +11,6 @@
 #include <utility>
 
 namespace asio_wheel::detail {
-namespace {
-
-/// In ticks, for how long another thread may have an aborted operation in hand.
-constexpr std::uint8_t ticks_in_doubt = 4;
-
-}  // namespace
 
 void fail_without_wheel()
 {
@@ -243,7 +237,7 @@ step deadline_wait::first_step(time_point taken_up, asio::any_io_executor strand
   wheel_core& c = core();
   const bool has_peers = c.note_thread();
   // The handler of a wait may have destroyed the object just before.
-  if (ticks_ == 0 && c.has_sent_within(ticks_in_doubt)) doubt_ = ticks_in_doubt;
+  if (ticks_ == 0 && c.has_sent_lately()) doubt_ = c.ticks_in_doubt;
   // With one thread, a handler anywhere may destroy the object.
   if (has_peers && strand && is_of_context(strand, c.context))
     place_ = c.under_way.add(std::move(strand));
@@ -272,7 +266,7 @@ deadline_wait::firing deadline_wait::decide(step& deadline, bool is_of_other_con
   if (has_begun) {
     ++rounds_;
     // Once, or a strand that is never idle would hold it up without end.
-    if (!std::exchange(has_met_handler_, true)) doubt_ = ticks_in_doubt;
+    if (!std::exchange(has_met_handler_, true)) doubt_ = c.ticks_in_doubt;
   }
   const bool wants_tick =
     is_clear ? has_peers && doubt_ != 0

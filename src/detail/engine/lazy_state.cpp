@@ -27,13 +27,6 @@ tick lazy_state::present_tick() const noexcept
   return was_ahead() ? clock.tick_ceil(deadline()) : clock.tick_for(deadline());
 }
 
-bool lazy_state::is_all_cancelled(const shard_lock& lock) noexcept
-{
-  bool is = false;
-  waits_.for_each([&](timer_wait_op& op) { is |= lock.at().is_all_cancelled(op); });
-  return is;
-}
-
 maybe_tick lazy_state::refile_earlier(const shard_lock& lock) noexcept
 {
   lock.at().apply_deferred_cancels();

@@ -291,15 +291,13 @@ private:
 /// The function takes one wait at a time. Before it calls the handler, it posts another function if
 /// there are more waits and no function is on its way. So if the handler blocks or throws, the next
 /// idle thread of the context goes on with the next waits.
-///
-/// The lock of the waits' owner guards `posted_`.
 class delivery {
 public:
   /// How many handlers one function calls, so that other work of the context gets its turn.
   static constexpr int length = 64;
 
-  /// There are waits to take. Returns true if the caller must post(), after it has released all
-  /// locks.
+  /// There are waits to take, in a shard whose lock the caller has. Returns true if the caller must
+  /// post(), after it has released all locks.
   [[nodiscard]] bool request() noexcept
   {
     return !posted_.load(std::memory_order_relaxed) && !posted_.exchange(true);
@@ -308,7 +306,7 @@ public:
   /// The function has been called, or could not be posted.
   void set_arrived() noexcept { posted_.store(false, std::memory_order_relaxed); }
 
-  /// Returns true if the function is on its way, or is about to be. Does not need the lock.
+  /// Returns true if the function is on its way, or is about to be.
   [[nodiscard]] bool is_requested() const noexcept
   {
     return posted_.load(std::memory_order_relaxed);

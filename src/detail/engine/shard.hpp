@@ -95,9 +95,9 @@ struct due_key {
 /// An independent part of a wheel. A thread starts all its waits in one shard, so that threads keep
 /// out of each other's way.
 ///
-/// Here are the transitions of a wait's life (wait_op.hpp). A shard calls nobody: its callers tell
-/// it the time and what to do with its waits, and it says what is due, what has ended, and when to
-/// wake up.
+/// Here are the transitions of a wait's life (wait_op.hpp). A shard calls nobody but the clock and
+/// the deadlines of lazy waits: its callers tell it what to do with its waits, and it says what is
+/// due, what has ended, and when to wake up.
 class alignas(128) ASIO_WHEEL_LOCK shard : spin_lock {
 public:
   /// How many waits one critical section may work on, so that other threads get the lock.
@@ -315,13 +315,14 @@ public:
   /// Lists what was refused for pop_ended() and pop_deadline() again.
   void retry_refused() noexcept ASIO_WHEEL_REQUIRES(this);
 
-  /// How many handlers have begun: of waits, and of operations with a deadline.
+  /// Grows with each handler that begins, of waits and of operations with a deadline; sometimes by
+  /// more.
   [[nodiscard]] std::uint64_t begun() const noexcept ASIO_WHEEL_REQUIRES(this)
   {
     return begun_ + deadlines_met_;
   }
 
-  /// The handler of an operation begins that is not counted as `met`.
+  /// The handler of an operation with a deadline begins.
   void count_begun() noexcept ASIO_WHEEL_REQUIRES(this) { ++begun_; }
 
   // destroy

@@ -46,12 +46,7 @@ constexpr std::size_t chunks_of_slab = slab_heap::blocks_of_slab(chunk_lines);
 void chunk_pool::grow(std::size_t n)
 {
   slabs_.reserve((n + chunks_of_slab - 1) / chunks_of_slab);
-  capacity_ = capacity();
-}
-
-std::size_t chunk_pool::capacity() const noexcept
-{
-  return slabs_.slabs() * chunks_of_slab;
+  capacity_ = slabs_.slabs() * chunks_of_slab;
 }
 
 chunk& chunk_pool::take(std::uint32_t slot) noexcept

@@ -13,7 +13,7 @@ namespace asio_wheel::detail {
 /// Thirteen cells and their bookkeeping in two adjacent cache lines.
 ///
 /// An erased entry leaves a null cell behind. The chunk goes back to the pool with its last live
-/// entry, so there are never more chunks than live entries.
+/// entry. So there are never more chunks than live entries, but for that of a vacant slot.
 struct alignas(128) chunk {
   static constexpr std::size_t capacity = 13;
 
@@ -69,7 +69,7 @@ public:
   void give_back(chunk& c) noexcept;
 
   [[nodiscard]] std::size_t taken() const noexcept { return taken_; }
-  [[nodiscard]] std::size_t capacity() const noexcept;
+  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
 
 private:
   [[gnu::noinline, gnu::cold]] void grow(std::size_t n);

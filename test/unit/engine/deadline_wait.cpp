@@ -1,6 +1,8 @@
 // A deadline inside an operation: filed, cancelled, refused, and who owns the state in the end.
 #include <array>
+#include <boost/asio/bind_executor.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/strand.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <memory>
@@ -10,7 +12,9 @@
 
 #include <asio_wheel/detail/engine/deadline_wait.hpp>
 #include <asio_wheel/detail/engine/embedded_signal.hpp>
+#include <asio_wheel/virtual_time.hpp>
 #include <asio_wheel/wheel_timer_service.hpp>
+#include <detail/engine/core.hpp>
 
 #include "support/run.hpp"
 #include "support/wheel.hpp"
@@ -293,6 +297,30 @@ BOOST_AUTO_TEST_CASE(costs_no_pass_if_the_next_follows_in_its_handler)
   });
   support::run_to_end(c.context);
   BOOST_TEST(c.wheel.stats().wakeups == 0U);
+}
+
+// What doubt is left of virtual time would hold up deadlines on strands until real time catches up.
+BOOST_AUTO_TEST_CASE(is_in_doubt_for_some_ticks_after_a_wait_was_sent_but_not_behind_virtual_time)
+{
+  context_with_wheel c;
+  const wheel_core& core = core_of(c.wheel);
+  BOOST_TEST(!core.has_sent_lately());
+  {
+    virtual_time time(c.wheel);
+    c.wheel.async_wait(1h, asio::bind_executor(asio::make_strand(c.context), [](error_code) {}));
+    const auto tick = c.wheel.options().tick;
+    time.advance(1h + tick);
+    BOOST_TEST(core.has_sent_lately());
+    c.wheel.async_wait(wheel_core::ticks_in_doubt * tick, [](error_code) {});
+    time.advance((wheel_core::ticks_in_doubt + 2) * tick);
+    BOOST_TEST(!core.has_sent_lately());
+    c.wheel.async_wait(1h, asio::bind_executor(asio::make_strand(c.context), [](error_code) {}));
+    time.advance(1h + tick);
+    c.wheel.async_wait(tick, [](error_code) {});
+    time.advance(2 * tick);
+    BOOST_TEST(core.has_sent_lately());
+  }
+  BOOST_TEST(!core.has_sent_lately());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -83,7 +83,7 @@ void play(std::size_t slots, std::uint32_t seed)
     if (a.filed.empty() || below(5) < 2)
       a.file(1 + below(spread));
     else
-      a.erase(below(2) != 0 ? a.filed.size() - 1 : below(a.filed.size()));
+      a.erase(below(2) != 0 ? a.filed.size() - 1 : static_cast<std::size_t>(below(a.filed.size())));
     if (is_told) a.tell();
     if (below(2) != 0) continue;
     const maybe_tick said = a.s.next_tick();

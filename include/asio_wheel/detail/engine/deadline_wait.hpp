@@ -90,7 +90,7 @@ struct guard_filing {
 /// if the operation has listened.
 ///
 /// The deadline is filed after the operation was initiated: there is nothing to cancel before. The
-/// lock of the wait's shard guards all private members.
+/// lock of the wait's shard guards the private members, unless they say otherwise.
 class ASIO_WHEEL_EXPORT deadline_wait : public guarded_wait {
 public:
   /// What the operation proper listens to.
@@ -130,10 +130,6 @@ protected:
   ~deadline_wait() = default;
 
   [[nodiscard]] wheel_core& core() const noexcept { return core_of(*shard_); }
-  [[nodiscard]] const asio::any_io_executor& native() const noexcept
-  {
-    return wheel_executor(core());
-  }
   [[nodiscard]] asio::cancellation_type_t type() const noexcept { return type_; }
 
   /// Ties the state to the link in the slot of its handler.

@@ -18,7 +18,8 @@ namespace asio_wheel::detail {
 /// comes, the shard asks again, and files the wait anew if the deadline has moved: without an
 /// allocation, a handler or an executor. So a wait is filed once per timeout, however often the
 /// deadline moves. The shard asks once more when the handler is about to begin, so that a late move
-/// still counts. After a move to earlier, call refile_earlier().
+/// still counts; by then others may have taken the wait's room, and without memory it ends. After a
+/// move to earlier, call refile_earlier().
 ///
 /// A derived class must cancel in its destructor, or the wheel might ask half an object. It must
 /// move the parts of its deadline and the waits in one critical section.
@@ -57,9 +58,6 @@ protected:
   /// their deadline.
   template <class Take>
   void assign(lazy_state& other, Take take) noexcept;
-
-  /// Returns true if cancel_all() has ended a wait whose handler has yet to begin.
-  [[nodiscard]] bool is_all_cancelled(const shard_lock& lock) noexcept ASIO_WHEEL_REQUIRES(this);
 
 private:
   void adopt_waits() noexcept;

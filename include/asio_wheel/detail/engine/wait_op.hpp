@@ -80,8 +80,8 @@ namespace asio_wheel::detail {
 //   shard                          one at a time; all of them only as virtual time ends
 //
 // Under a shard's lock only the allocator's locks are taken, and under the timer's only Asio's. The
-// locks of keyed_scheduler, simulated_connection and context_gate are released before one of these
-// is taken.
+// locks of keyed_scheduler, simulated_connection, context_gate and deadlines_under_way are released
+// before one of these is taken.
 
 class shard;
 class wait_op;
@@ -100,7 +100,8 @@ enum class wait_outcome : std::uint8_t {
 /// Returns true if a wait that ends so was pending until it began, and leaves its place.
 [[nodiscard]] constexpr bool was_pending(wait_outcome outcome) noexcept
 {
-  return outcome >= wait_outcome::expired && outcome <= wait_outcome::exhausted;
+  return outcome == wait_outcome::expired || outcome == wait_outcome::timed_out ||
+         outcome == wait_outcome::exhausted;
 }
 
 /// What a wait is asked to do.

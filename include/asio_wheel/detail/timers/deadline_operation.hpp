@@ -206,7 +206,7 @@ private:
     if constexpr (runs_anywhere)
       return no_executor{};
     else if constexpr (std::is_same_v<Fallback, no_executor>)
-      return asio::get_associated_executor(handler_, native());
+      return asio::get_associated_executor(handler_, wheel_executor(core()));
     else
       return asio::get_associated_executor(handler_, fallback_);
   }
@@ -236,7 +236,7 @@ private:
   /// Returns true if the handler is to be called elsewhere than a wait of the wheel.
   [[nodiscard]] bool has_other_executor() const noexcept
   {
-    return gate_ || !is_native(executor(), native());
+    return gate_ || !is_native(executor(), wheel_executor(core()));
   }
 
   /// Returns true if the handler's context is known and not the wheel's. Then the wheel's may be
