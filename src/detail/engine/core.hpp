@@ -51,7 +51,8 @@ private:
 /// aborted then, but their completions are still queued in the context. So a separate function lets
 /// deadlines fire. It is posted when a deadline is next, and until it runs, no handler of a wait is
 /// called. By then all that was queued before has completed, and an ended operation has erased its
-/// deadline.
+/// deadline. An operation may itself be a wait that has ended. So if there are any, the function
+/// **gives way** to a delivery of theirs, and is posted anew behind that.
 class wheel_core final : public intrusive_ref_counter<wheel_core>, private driver_client {
 public:
   wheel_core(asio::execution_context& context, const asio::any_io_executor& ex,
@@ -204,6 +205,8 @@ private:
 
   [[gnu::noinline]] void post_deadlines() noexcept;
   void fire_deadlines();
+  [[nodiscard]] bool give_way(std::uint64_t ended) noexcept;
+  [[gnu::noinline, gnu::cold]] void resume_deadlines(shard& sh) noexcept ASIO_WHEEL_EXCLUDES(sh);
   [[nodiscard]] wait_op* take_due_deadline(next_wait& next, time_point now) noexcept;
   [[nodiscard]] wait_op* take_ended_deadline(next_wait& next) noexcept;
   void resume() noexcept;
@@ -238,6 +241,8 @@ private:
   due_shards due_ ASIO_WHEEL_GUARDED_BY(due_mutex_){shards};
   delivery due_delivery_;
   delivery deadline_delivery_;
+  std::atomic<bool> has_given_way_{false};  ///< until the delivery of ended waits has ended
+  std::atomic<int> ways_given_{0};          ///< in a row
 
   pressure pressure_{clock};
 

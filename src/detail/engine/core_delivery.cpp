@@ -153,7 +153,8 @@ void wheel_core::take_due(next_wait& next, time_point now) noexcept
     const locked at(*next.at, std::adopt_lock);
     const cancels_applied applied = next.at->assert_cancels_applied();
     if (next.at->is_deadline_due(applied)) {
-      next.fire = deadline_delivery_.request();
+      // The delivery that was given way to will resume this one.
+      next.fire = !has_given_way_ && deadline_delivery_.request();
       return;
     }
     next.op = pop_due(*next.at, applied, next, now);
@@ -211,9 +212,16 @@ void wheel_core::post_ended(shard& sh) noexcept
 void wheel_core::deliver_ended(shard& sh)
 {
   struct at_end {  // also if a handler throws
+    wheel_core& core;
     shard& at;
-    ~at_end() { tell_driver(at); }
-  } const then{sh};
+    ~at_end()
+    {
+      if (core.has_given_way_.load(std::memory_order_relaxed))
+        core.resume_deadlines(at);
+      else
+        tell_driver(at);
+    }
+  } const then{*this, sh};
   next_wait next{};
   for (int left = begin_ended(sh); left != 0; --left) {
     take_ended(next, sh);

@@ -1,6 +1,9 @@
 // L2 engine: deadlines of operations, and what executors have refused.
 #include "core.hpp"
 
+#include <bit>
+#include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <thread>
 
@@ -21,15 +24,19 @@ void wheel_core::fire_deadlines()
   const thread_inside here(delivering_);
   deadline_delivery_.set_arrived();
   note_thread();
+  std::uint64_t ended = 0;
+  for (shard& sh : shards) {
+    const locked lock(sh);
+    sh.gather_deadlines();
+    if (sh.has_ended()) ended |= std::uint64_t{1} << sh.number;
+  }
+  if (ended != 0 && give_way(ended)) return;
+  ways_given_ = 0;
   struct at_end {
     wheel_core& core;
     ~at_end() { core.resume(); }
   } const then{*this};
 
-  for (shard& sh : shards) {
-    const locked lock(sh);
-    sh.gather_deadlines();
-  }
   const time_point now = clock.now();
   next_wait next{};
   for (int i = 0; i < delivery::length; ++i) {
@@ -39,6 +46,38 @@ void wheel_core::fire_deadlines()
     if (!op) return;
     op->ask(*next.at, wait_request::send(), taken_up);
   }
+}
+
+/// Lets handlers of ended waits begin first. Returns false if deadlines have waited often enough:
+/// such handlers may end waits without end.
+bool wheel_core::give_way(std::uint64_t ended) noexcept
+{
+  constexpr int most_ways = 8;
+  if (++ways_given_ > most_ways) return false;
+  has_given_way_ = true;  // before the delivery may end
+  for (; ended != 0; ended &= ended - 1) {
+    shard& sh = shards[static_cast<std::size_t>(std::countr_zero(ended))];
+    bool post = false;
+    {
+      const locked lock(sh);
+      post = sh.ended_delivery.request();
+    }
+    if (post) post_ended(sh);
+  }
+  return true;
+}
+
+/// A delivery of ended waits has ended that deadlines may have given way to.
+void wheel_core::resume_deadlines(shard& sh) noexcept
+{
+  {
+    const locked lock(sh);
+    if (!sh.has_ended()) ways_given_ = 0;
+  }
+  if (has_given_way_.exchange(false))
+    resume();
+  else
+    tell_driver(sh);
 }
 
 /// Takes the next due wait, if it is a deadline.
