@@ -149,38 +149,26 @@ private:
 wheel_geometry geometry_of(operands o)
 {
   switch (o.take(8)) {
-    case 0: return {.slot_bits = 3, .fan_bits = 3, .levels = 2};
-    case 1: return {.slot_bits = 10, .fan_bits = 8, .levels = 0};
+    case 0: return {.slot_bits = 3, .fan_bits = 3};
+    case 1: return {.slot_bits = 10, .fan_bits = 8};
     case 2:
-    case 3: return {.slot_bits = 8, .fan_bits = 6, .levels = 3, .piece = 1};
-    case 4: return {.slot_bits = 6, .fan_bits = 6, .levels = 0};
-    case 5: return {.slot_bits = 6, .fan_bits = 4, .levels = 0, .piece = 1};
+    case 3: return {.slot_bits = 8, .fan_bits = 6, .piece = 1};
+    case 4: return {.slot_bits = 6, .fan_bits = 6};
+    case 5: return {.slot_bits = 6, .fan_bits = 4, .piece = 1};
     case 6:
-    case 7: return {.slot_bits = 4, .fan_bits = 2, .levels = 0, .piece = 1};
+    case 7: return {.slot_bits = 4, .fan_bits = 2, .piece = 1};
     default: break;
   }
   const auto slot_bits = static_cast<unsigned>(1 + o.take(2));
   const auto fan_bits = static_cast<unsigned>(1 + o.take(2) % slot_bits);
-  return {.slot_bits = slot_bits,
-          .fan_bits = fan_bits,
-          .levels = static_cast<unsigned>(1 + o.take(2)),
-          .piece = 1};
-}
-
-/// How far a script may go at once. Beyond the last level is the overflow queue, which the wheel
-/// files anew whenever now reaches the last horizon.
-std::uint64_t limit_of(wheel_geometry g)
-{
-  constexpr unsigned beyond = 4;
-  return g.levels == 0 ? count(never)
-                       : std::uint64_t{1} << (g.slot_bits + (g.levels - 1) * g.fan_bits + beyond);
+  return {.slot_bits = slot_bits, .fan_bits = fan_bits, .piece = 1};
 }
 
 class wheel_run {
 public:
-  explicit wheel_run(wheel_geometry g) : limit_(limit_of(g)), wheel_(g), model_(g.slot_bits)
+  explicit wheel_run(wheel_geometry g) : wheel_(g), model_(g.slot_bits)
   {
-    tell("{} bits of slots, {} of fan, {} levels", g.slot_bits, g.fan_bits, g.levels);
+    tell("{} bits of slots, {} of fan", g.slot_bits, g.fan_bits);
   }
 
   std::string play(script_view words)
@@ -227,7 +215,7 @@ private:
     }
   }
 
-  [[nodiscard]] tick ahead(operands& o) const { return wheel_.now() + o.magnitude() % limit_; }
+  [[nodiscard]] tick ahead(operands& o) const { return wheel_.now() + o.magnitude(); }
 
   void insert(tick when)
   {
@@ -438,7 +426,6 @@ private:
     if (!ok && fault_.empty()) fault_ = otherwise;
   }
 
-  const std::uint64_t limit_;
   timing_wheel wheel_;
   multimap_wheel model_;
   std::vector<std::unique_ptr<entry>> entries_;

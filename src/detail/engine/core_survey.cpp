@@ -138,7 +138,7 @@ private:
     if (sh.has_due(applied)) return sh.first_due(applied).due;
     moved = false;
     earliest = wheel.first_tick(0);
-    for (unsigned level = 1; level <= wheel.levels() && !moved; ++level) {
+    for (unsigned level = 1; level < wheel.levels() && !moved; ++level) {
       if (wheel.first_tick(level) < earliest) moved = !survey_slot(sh, level, earliest);
     }
   }

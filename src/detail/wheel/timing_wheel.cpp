@@ -18,18 +18,16 @@ constexpr unsigned tick_bits = 64;
 /// Ticks that the cascade of a slot may take, if the level below has room for so many.
 constexpr std::uint64_t longest_lead = 256;
 
-/// t + 2^bits, or `never`.
+/// t + 2^bits, or `never`. Requires bits < 64.
 constexpr tick add_span(tick t, unsigned bits) noexcept
 {
-  return bits < tick_bits ? t + (std::uint64_t{1} << bits) : never;
+  return t + (std::uint64_t{1} << bits);
 }
 
 const wheel_geometry& valid(const wheel_geometry& g)
 {
-  if (g.fan_bits < 1 || g.fan_bits > g.slot_bits || g.slot_bits > 16 ||
-      g.levels > timing_wheel::max_levels)
-    throw std::invalid_argument(
-      "wheel_geometry: 1 <= fan_bits <= slot_bits <= 16 and levels <= 64 is required");
+  if (g.fan_bits < 1 || g.fan_bits > g.slot_bits || g.slot_bits > 16)
+    throw std::invalid_argument("wheel_geometry: 1 <= fan_bits <= slot_bits <= 16 is required");
   return g;
 }
 
@@ -56,16 +54,16 @@ timing_wheel::timing_wheel(wheel_geometry g)
   : slot_bits_(valid(g).slot_bits),
     fan_bits_(g.fan_bits),
     mask_((1u << g.slot_bits) - 1),
-    levels_(std::min(g.levels - 1, (tick_bits - slot_bits_ + fan_bits_ - 1) / fan_bits_) + 1),
-    slots_(make_zeroes<chunk_queue>((std::size_t{levels_} << slot_bits_) + 3)),
+    levels_((tick_bits - slot_bits_ + fan_bits_ - 1) / fan_bits_ + 1),
+    slots_(make_zeroes<chunk_queue>((std::size_t{levels_} << slot_bits_) + 2)),
     words_per_level_(std::max(1u, (mask_ + 1) / word_bits)),
     overdue_slot_(levels_ << slot_bits_),
-    overflow_slot_(overdue_slot_ + 1),
-    never_slot_(overdue_slot_ + 2),
+    never_slot_(overdue_slot_ + 1),
     least_piece_(g.piece),
     lead_(slot_bits_ > fan_bits_ ? std::min(longest_lead, std::uint64_t{1} << fan_bits_) : 0)
 {
   occupied_.resize(std::size_t{levels_} * words_per_level_);
+  horizon_[levels_] = never;
   horizon_[levels_ + 1] = overdue;
   raise_horizons();
 }
@@ -88,8 +86,7 @@ std::uint32_t timing_wheel::slot_for(tick when) const noexcept
 {
   unsigned level = 0;
   while (when >= horizon_[level + 1]) ++level;
-  if (level < levels_) return slot_of(level, when);
-  return when == never ? never_slot_ : overflow_slot_;
+  return level < levels_ ? slot_of(level, when) : never_slot_;
 }
 
 tick timing_wheel::insert(wheel_entry& e, tick when)
@@ -102,7 +99,7 @@ tick timing_wheel::insert(wheel_entry& e, tick when)
   } else {
     e.at_.due = when;
     const std::uint32_t slot = slot_for(when);
-    if (file(e, slot) && (slots_[slot].peak > least_piece_ || slot == overflow_slot_)) {
+    if (file(e, slot) && slots_[slot].peak > least_piece_) {
       const tick wake = first_wake(slot, when);
       if (slot == vacant_) vacant_wake_ = wake;
       return wake;
@@ -202,8 +199,7 @@ tick timing_wheel::wake_of(const wheel_entry& e) const noexcept
 bool timing_wheel::has_undue() noexcept
 {
   close_vacant();
-  return occupied_levels_ != 0 || slots_[overdue_slot_].head || slots_[overflow_slot_].head ||
-         slots_[never_slot_].head;
+  return occupied_levels_ != 0 || slots_[overdue_slot_].head || slots_[never_slot_].head;
 }
 
 /// wake_of() an entry of `slot` with the tick `due`.
@@ -214,8 +210,7 @@ tick timing_wheel::first_wake(std::uint32_t slot, tick due) const noexcept
     const tick first = span_begin(due, level * fan_bits_);
     return slots_[slot].peak > least_piece_ ? turn_of(level, first) : first;
   }
-  if (slot == overdue_slot_) return now_;
-  return slot == overflow_slot_ ? horizon_[levels_] : never;
+  return slot == overdue_slot_ ? now_ : never;
 }
 
 /// The first tick of the first occupied slot of an occupied level, from the slot of `start` on.
@@ -261,7 +256,6 @@ maybe_tick timing_wheel::next_tick() noexcept
 maybe_tick timing_wheel::next_need(maybe_tick first) const noexcept
 {
   maybe_tick next = first;
-  if (slots_[overflow_slot_].head) next = std::min(next, maybe_tick(horizon_[levels_]));
   for (std::uint64_t left = occupied_levels_ & ~std::uint64_t{1}; left != 0; left &= left - 1) {
     const auto level = static_cast<unsigned>(std::countr_zero(left));
     const tick begin = first_span(level, now_);
@@ -291,7 +285,6 @@ maybe_tick timing_wheel::next_need(maybe_tick first) const noexcept
 maybe_tick timing_wheel::next_cascade() const noexcept
 {
   maybe_tick next;
-  if (slots_[overflow_slot_].head) next = horizon_[levels_];
   for (std::uint64_t left = occupied_levels_ & ~std::uint64_t{1}; left != 0; left &= left - 1) {
     const auto level = static_cast<unsigned>(std::countr_zero(left));
     next = std::min(next, maybe_tick(turn_of(level, first_span(level, now_))));
@@ -362,7 +355,6 @@ void timing_wheel::take_overdue() noexcept
 /// levels below.
 void timing_wheel::cascade_levels() noexcept
 {
-  if (now_ == horizon_[levels_]) cascade_overflow();
   std::uint64_t left = ~std::uint64_t{1};
   while ((left & occupied_levels_) != 0) {
     const auto level = static_cast<unsigned>(std::bit_width(left & occupied_levels_)) - 1;
@@ -394,14 +386,6 @@ void timing_wheel::cascade(unsigned level, tick first) noexcept
   raise_horizons();  // lowers them: newer entries go behind the rest
 }
 
-/// Files the overflow anew. The levels are empty when now reaches the last horizon.
-void timing_wheel::cascade_overflow() noexcept
-{
-  chunk_queue source = detach(overflow_slot_);
-  raise_horizons();
-  cascaded_ += refile(source, source.length);
-}
-
 /// Files each entry of the first `chunks` of a detached queue in the slot that the horizons name
 /// now. Returns the number of entries.
 std::uint64_t timing_wheel::refile(chunk_queue& source, std::uint64_t chunks) noexcept
@@ -421,7 +405,7 @@ std::uint64_t timing_wheel::refile(chunk_queue& source, std::uint64_t chunks) no
   return n;
 }
 
-/// Detaches what the levels and the overflow hold: the finest level first, the earliest slot first.
+/// Detaches what the levels hold: the finest level first, the earliest slot first.
 chunk_queue timing_wheel::detach_levels() noexcept
 {
   chunk_queue all;
@@ -430,8 +414,6 @@ chunk_queue timing_wheel::detach_levels() noexcept
     chunk_queue found = detach(slot_of(level, first_span(level, now_)));
     all.splice_back(found);
   }
-  chunk_queue found = detach(overflow_slot_);
-  all.splice_back(found);
   return all;
 }
 
@@ -462,20 +444,16 @@ void timing_wheel::drain() noexcept
     drained_.chunks.splice_back(found);
 }
 
-/// Moves each horizon up as far as the slots of the level below and the horizon above allow,
-/// without overtaking an entry of its own level.
+/// Moves each horizon but the last up as far as the slots of the level below and the horizon above
+/// allow, without overtaking an entry of its own level.
 void timing_wheel::raise_horizons() noexcept
 {
   tick limit = never;
-  for (unsigned level = levels_; level >= 1; --level) {
+  for (unsigned level = levels_ - 1; level >= 1; --level) {
     const tick reach =
       add_span(span_begin(now_, level * fan_bits_), (level - 1) * fan_bits_ + slot_bits_);
     limit = std::min(limit, reach);
-    if (level < levels_) {
-      if (occupied_levels_ >> level & 1) limit = std::min(limit, first_span(level, now_));
-    } else if (slots_[overflow_slot_].head) {
-      limit = std::min(limit, horizon_[level]);
-    }
+    if (occupied_levels_ >> level & 1) limit = std::min(limit, first_span(level, now_));
     horizon_[level] = limit;
   }
 }

@@ -15,18 +15,18 @@
 
 namespace asio_wheel::detail {
 
-/// The first tick of the aligned span of 2^bits ticks that contains `t`.
+/// The first tick of the aligned span of 2^bits ticks that contains `t`. Requires bits < 64.
 [[nodiscard]] constexpr tick span_begin(tick t, unsigned bits) noexcept
 {
-  return bits < 64 ? tick{(count(t) >> bits) << bits} : tick{};
+  return tick{(count(t) >> bits) << bits};
 }
 
 /// The shape of a wheel. Each level has 2^slot_bits slots; a slot of level k spans
-/// 2^(k * fan_bits) ticks. Requires 1 <= fan_bits <= slot_bits <= 16.
+/// 2^(k * fan_bits) ticks. There are as many levels as 64-bit ticks need. Requires
+/// 1 <= fan_bits <= slot_bits <= 16.
 struct wheel_geometry {
   unsigned slot_bits = 10;
   unsigned fan_bits = 8;
-  unsigned levels = 0;  ///< at most; 0: as many as 64-bit ticks need
   unsigned piece = 16;  ///< chunks that a cascade may move in a tick without haste
 };
 
@@ -59,10 +59,8 @@ private:
 ///       ...
 ///       7     7.2e16 ticks    all there are
 ///
-/// Entries beyond the last level (possible only in small geometries) wait in one overflow queue.
-/// When now reaches the last horizon, the whole queue is filed anew. A horizon rises past empty
-/// slots at no cost, as far as the level below it has slots. So a wait is filed on the finest level
-/// where it cannot overtake an older wait.
+/// A horizon rises past empty slots at no cost, as far as the level below it has slots. So a wait
+/// is filed on the finest level where it cannot overtake an older wait.
 ///
 /// **Cascades.** Let F be the first tick of a slot of level k > 0. The slot is emptied into the
 /// levels below it between F - k * lead and F - (k - 1) * lead, when the slots of level k - 1 have
@@ -101,8 +99,6 @@ private:
 /// Not thread-safe.
 class timing_wheel {
 public:
-  static constexpr unsigned max_levels = 64;
-
   /// Throws std::invalid_argument if the geometry is out of range; std::bad_alloc.
   explicit timing_wheel(wheel_geometry geometry);
   timing_wheel(const timing_wheel&) = delete;
@@ -178,12 +174,12 @@ public:
 
   // How to find the earliest entry that is not due: level 0 knows its tick. Walk through the first
   // slot of a coarser level if it begins before what is known so far: while it is handed down, it
-  // may hold entries earlier than a finer level's. The overflow counts as one more level.
+  // may hold entries earlier than a finer level's.
 
   [[nodiscard]] unsigned levels() const noexcept { return levels_; }
 
   /// The first tick that entries of `level` may have; `never` if the level is empty. In level 0 an
-  /// entry has exactly this tick.
+  /// entry has exactly this tick. Requires level < levels().
   [[nodiscard]] tick first_tick(unsigned level) noexcept;
 
   /// A walk through the first slot of `level`. Requires first_tick(level) != never.
@@ -221,6 +217,8 @@ public:
                                                           const wheel_entry& b) = nullptr) const;
 
 private:
+  static constexpr unsigned max_levels = 64;  ///< if each has two slots
+
   /// Chunks that may be out without a live entry: the chunk that a cascade is reading, or the
   /// vacant slot's chunk.
   static constexpr std::size_t spare_chunks = 1;
@@ -258,7 +256,6 @@ private:
   [[nodiscard]] maybe_tick next_cascade() const noexcept;
   [[gnu::noinline]] void cascade_levels() noexcept;
   void cascade(unsigned level, tick first) noexcept;
-  void cascade_overflow() noexcept;
   [[nodiscard]] std::uint64_t refile(chunk_queue& source, std::uint64_t chunks) noexcept;
   [[gnu::noinline]] void raise_horizons() noexcept;
 
@@ -276,7 +273,6 @@ private:
 
   // The slots without a place on the time line, behind the levels' slots.
   std::uint32_t overdue_slot_;
-  std::uint32_t overflow_slot_;
   std::uint32_t never_slot_;
 
   std::uint32_t vacant_ = no_slot;  ///< the slot emptied last; may be in use again
@@ -288,7 +284,8 @@ private:
   outlet drained_;
   chunk_pool pool_;
 
-  /// [k]: levels below k hold the ticks before it. The last, which no tick reaches, ends a search.
+  /// [k]: levels below k hold the ticks before it. That of all levels is `never`. The one behind
+  /// it, which no tick reaches, ends a search.
   std::array<tick, max_levels + 2> horizon_{};
   std::array<std::uint32_t, max_levels> occupied_slots_{};  ///< how many, by level
   std::uint64_t cascaded_ = 0;

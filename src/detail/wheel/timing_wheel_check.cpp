@@ -90,7 +90,7 @@ std::string timing_wheel::check(bool (*inserted_before)(const wheel_entry&,
       return say("window: horizon(", level, ") is before horizon(", level - 1, ")");
     const unsigned bits = (level - 1) * fan_bits_;
     const std::uint64_t slots_spanned =
-      bits < 64 && horizon_[level] != never
+      horizon_[level] != never
         ? (count(span_begin(horizon_[level], bits)) >> bits) - (count(now_) >> bits)
         : 0;
     if (slots_spanned > std::uint64_t{mask_} + 1)

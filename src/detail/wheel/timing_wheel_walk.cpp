@@ -18,8 +18,8 @@ namespace asio_wheel::detail {
 
 tick timing_wheel::first_tick(unsigned level) noexcept
 {
+  assert(level < levels_);
   close_vacant();
-  if (level == levels_) return !slots_[overflow_slot_].head ? never : horizon_[levels_];
   if (level == 0 && slots_[overdue_slot_].head) return now_;
   return (occupied_levels_ >> level & 1) != 0 ? first_span(level, now_) : never;
 }
@@ -27,8 +27,7 @@ tick timing_wheel::first_tick(unsigned level) noexcept
 wheel_walk timing_wheel::begin_walk_of_first(unsigned level) noexcept
 {
   assert(first_tick(level) != never);
-  const std::uint32_t slot =
-    level == levels_ ? overflow_slot_ : slot_of(level, first_span(level, now_));
+  const std::uint32_t slot = slot_of(level, first_span(level, now_));
   return {slot + 2, slot + 1};
 }
 

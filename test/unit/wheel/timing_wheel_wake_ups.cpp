@@ -39,7 +39,7 @@ BOOST_AUTO_TEST_CASE(entries_far_apart_take_a_wakeup_each)
 
 BOOST_AUTO_TEST_CASE(erased_entries_of_a_slot_are_nothing_to_wake_up_for)
 {
-  timing_wheel wheel(two_levels);
+  timing_wheel wheel(tight);
   std::array<wheel_entry, 3> entries;
   wheel.insert(entries[0], tick{26});  // these share a slot of level 1
   wheel.insert(entries[1], tick{24});
@@ -114,7 +114,7 @@ BOOST_AUTO_TEST_CASE(vacant_slot_that_became_large_unasked_names_its_turn)
 
 BOOST_AUTO_TEST_CASE(vacant_slot_is_nothing_to_wake_up_for)
 {
-  timing_wheel wheel(two_levels);
+  timing_wheel wheel(tight);
   std::array<wheel_entry, 2> entries;
   wheel.insert(entries[0], tick{5});
   wheel.insert(entries[1], tick{7});
@@ -131,7 +131,7 @@ BOOST_AUTO_TEST_CASE(vacant_slot_is_nothing_to_wake_up_for)
 
 BOOST_AUTO_TEST_CASE(vacant_slot_has_another_turn_when_now_has_moved)
 {
-  timing_wheel wheel(two_levels);
+  timing_wheel wheel(tight);
   wheel_entry e;
   wheel.advance(tick{15});
   wheel.insert(e, tick{3});
