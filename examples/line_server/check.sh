@@ -28,6 +28,7 @@ wait "$server" || status=$?
 ((status == 0)) || fail "the server's exit status is $status"
 cat "$work/server.log"
 grep -q ' 1 too slow; 1 idle, 1 lost, 1 stalled, 1 cut$' "$work/server.log" || fail "it counts otherwise"
+
 say "a request that is cut"
 exec {client}<>"/dev/tcp/127.0.0.1/$patient_port"
 echo 'sleep 7000' >&"$client"

@@ -52,7 +52,7 @@ void wheel_core::fire_deadlines()
 /// such handlers may end waits without end.
 bool wheel_core::give_way(std::uint64_t ended) noexcept
 {
-  constexpr int most_ways = 8;
+  constexpr int most_ways = 256;
   if (++ways_given_ > most_ways) return false;
   has_given_way_ = true;  // before the delivery may end
   for (; ended != 0; ended &= ended - 1) {
