@@ -303,7 +303,7 @@ std::string prometheus(std::span<const labelled_stats> wheels)
           &s::met);
   e.write("asio_wheel_abandoned", "gauge", "Operations that go on after they were given up.",
           &s::abandoned);
-  e.write("asio_wheel_rejected_total", "counter", "Waits refused, as too many were pending.",
+  e.write("asio_wheel_rejected_total", "counter", "Waits rejected, as too many were pending.",
           &s::rejected);
   e.write("asio_wheel_wakeups_total", "counter", "Times the steady_timer of the wheel fired.",
           &s::wakeups);

@@ -251,7 +251,7 @@ public:
   /// @param token  completion signature `void(error_code)`; the executor's default token, or
   ///               asio::deferred. All members here take tokens like this.
   /// Errors: timed_out if the deadline came first; operation_aborted if cancelled, also by
-  ///   wheel.cancel_all() if it has a deadline; wheel_errc::too_many_pending if the wheel refused
+  ///   wheel.cancel_all() if it has a deadline; wheel_errc::too_many_pending if the wheel rejected
   ///   the deadline; else the socket's errors.
   /// Executor: the handler's associated executor, or the stream's.
   /// Cancellation: terminal, partial and total, passed on to the socket.
@@ -310,10 +310,7 @@ public:
   auto async_connect(Iterator begin, Iterator end, Condition condition, Token&& token = {})
   {
     return start<detail::stream_act::connect, Iterator>(
-      [begin, end, condition](NextLayer& s, auto&& handler) {
-        asio::async_connect(s, begin, end, condition, std::forward<decltype(handler)>(handler));
-      },
-      token);
+      connecting<Iterator, Condition>{begin, end, condition}, token);
   }
 
   /// Reads some bytes. Completion signature `void(error_code, std::size_t)`; all else as
@@ -354,6 +351,19 @@ private:
     [[nodiscard]] bool is_empty() const { return asio::buffer_size(buffers) == 0; }
   };
 
+  template <class Iterator, class Condition>
+  struct connecting {
+    Iterator begin;
+    Iterator end;  ///< the result, if it could connect to none
+    Condition condition;
+
+    template <class Handler>
+    void operator()(NextLayer& s, Handler&& handler) const
+    {
+      asio::async_connect(s, begin, end, condition, std::forward<Handler>(handler));
+    }
+  };
+
   template <detail::stream_act Act, class... Results>
   class initiation {
   public:
@@ -375,8 +385,12 @@ private:
         if constexpr (Act == detail::stream_act::read)
           if (operation.is_empty())
             return operation(stream_->socket_, std::forward<Handler>(handler));
-        return asio::post(get_executor(), asio::append(std::forward<Handler>(handler),
-                                                       deadlines.time_out(end), Results()...));
+        if constexpr (requires { operation.end; })
+          return asio::post(get_executor(), asio::append(std::forward<Handler>(handler),
+                                                         deadlines.time_out(end), operation.end));
+        else
+          return asio::post(get_executor(), asio::append(std::forward<Handler>(handler),
+                                                         deadlines.time_out(end), Results()...));
       }
       operation(stream_->socket_,
                 detail::deadline_token<std::decay_t<Handler>, detail::stream_limit,

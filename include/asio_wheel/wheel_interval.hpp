@@ -59,7 +59,7 @@ public:
   basic_wheel_interval(wheel_place<Executor> place, detail::any_deadline first,
                        detail::any_delay period, missed_tick missed = missed_tick::burst)
     : state_(make_state(detail::core_of(place.wheel), first, period, missed)),
-      executor_(place.executor, state_->native())
+      executor_(place.executor, state_->context_executor())
   {}
 
   /// Takes over the ticks and the pending operations.
@@ -69,7 +69,7 @@ public:
   /// `use_awaitable.as_default_on(interval)`.
   template <std::convertible_to<Executor> OtherExecutor>
   basic_wheel_interval(basic_wheel_interval<OtherExecutor>&& other)
-    : executor_(other.get_executor(), other.state_->native())
+    : executor_(other.get_executor(), other.state_->context_executor())
   {
     state_.reset(other.state_.release());
   }
@@ -83,7 +83,7 @@ public:
   /// The default executor of handlers.
   [[nodiscard]] executor_type get_executor() const noexcept
   {
-    return executor_.get(state_->native());
+    return executor_.get(state_->context_executor());
   }
 
   /// From tick to tick.
@@ -128,7 +128,7 @@ private:
 
     [[nodiscard]] executor_type get_executor() const noexcept
     {
-      return executor.get(state->native());
+      return executor.get(state->context_executor());
     }
 
     template <class Handler>

@@ -85,7 +85,7 @@ struct wheel_stats {
   std::uint64_t cancelled = 0;      ///< waits that ended with operation_aborted
   std::uint64_t met = 0;            ///< deadlines of operations that ended in time
   std::uint64_t abandoned = 0;      ///< operations that go on after abandon_after gave them up
-  std::uint64_t rejected = 0;       ///< waits refused with too_many_pending
+  std::uint64_t rejected = 0;       ///< waits that ended with too_many_pending
   std::uint64_t wakeups = 0;        ///< times the wheel's steady_timer fired
   std::uint64_t cascaded = 0;       ///< moves of a wait to a finer level
   std::uint64_t largest_batch = 0;  ///< most waits delivered in a row until none was due

@@ -36,7 +36,7 @@ public:
   /// Exceptions: std::bad_alloc; what use_wheel() throws.
   explicit timer_object(const wheel_place<Executor>& place)
     : state_(core_of(place.wheel)),
-      executor_(place.executor, state_.native())
+      executor_(place.executor, state_.context_executor())
   {}
 
   /// A timer on a given wheel that calls handlers through `ex`.
@@ -61,7 +61,7 @@ public:
   /// The default executor of handlers.
   [[nodiscard]] const executor_type& get_executor() const noexcept
   {
-    return executor_.get(native());
+    return executor_.get(state_.context_executor());
   }
 
   /// Cancels all pending waits: they complete with operation_aborted. Returns how many. A wait is
@@ -132,7 +132,7 @@ protected:
   /// From a timer of another executor. Converts the executor.
   template <class Other>
   explicit timer_object(timer_object<Clock, WaitTraits, State, Other>&& other)
-    : timer_object(std::move(other.state_), {other.get_executor(), other.native()})
+    : timer_object(std::move(other.state_), {other.get_executor(), other.state_.context_executor()})
   {}
   ~timer_object() = default;
   /// @endcond
@@ -150,8 +150,6 @@ private:
 
   using initiation = initiate_wait<typename State::wait_type, State, executor_type>;
   [[nodiscard]] initiation initiate() noexcept { return {&state_, &executor_}; }
-
-  [[nodiscard]] const asio::any_io_executor& native() const noexcept { return state_.native(); }
 
   State state_;
   timer_executor<executor_type> executor_;

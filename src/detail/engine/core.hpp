@@ -75,7 +75,7 @@ public:
 
   // A start in parts, for callers with more to do in the critical section.
 
-  /// Files the wait, refuses it if there are too many, or destroys it if the shards are closed.
+  /// Files the wait, rejects it if there are too many, or destroys it if the shards are closed.
   /// Returns true if it was filed: `when` then becomes a tick to wake up at. If not, the core may
   /// be gone when the lock is released. Throws std::bad_alloc, with nothing changed.
   ///

@@ -221,7 +221,7 @@ deadline_wait::firing deadline_wait::begin(time_point taken_up) noexcept
     } else {
       const wait_outcome outcome = shard_->begin(*this, taken_up, refiled);
       if (outcome == wait_outcome::expired) core().count_ended(1);
-      if (outcome == wait_outcome::rejected || guarded == guarding::refused)
+      if (outcome == wait_outcome::rejected || guarded == guarding::rejected)
         replacement_ = wait_outcome::rejected;
       else if (outcome == wait_outcome::expired && report_ != deadline_report::aborted)
         replacement_ = wait_outcome::timed_out;

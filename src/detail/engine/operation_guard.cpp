@@ -53,7 +53,7 @@ maybe_tick operation_guard::file(shard_lock& lock) noexcept
   core_->shards.note_start(shard_);
   try {
     const bool filed = core_->file(lock, *this, when);
-    intrusive_ptr_add_ref(this);  // a refused wait ends as refused, and the operations with it
+    intrusive_ptr_add_ref(this);  // a rejected wait ends as rejected, and the operations with it
     return filed ? maybe_tick(when) : maybe_tick();
   } catch (...) {
     set_unfiled();
@@ -108,7 +108,7 @@ operation_guard::guarding operation_guard::guard_again(guarded_wait& deadline,
     try {
       refiled = shard_.file(*this, when);
     } catch (...) {
-      return guarding::refused;
+      return guarding::rejected;
     }
     core_->count_started(1);
     intrusive_ptr_add_ref(this);

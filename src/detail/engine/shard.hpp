@@ -291,10 +291,10 @@ public:
   /// Returns true if there are waits for pop_ended().
   [[nodiscard]] bool has_ended() const noexcept ASIO_WHEEL_REQUIRES(this);
 
-  /// Takes the next wait that was cancelled, refused or requeued, except operations' deadlines.
+  /// Takes the next wait that was cancelled, rejected or requeued, except operations' deadlines.
   [[nodiscard]] wait_op* pop_ended(wait_request& request) noexcept ASIO_WHEEL_REQUIRES(this);
 
-  /// Returns true if there are operations' deadlines that were cancelled, refused or requeued.
+  /// Returns true if there are operations' deadlines that were cancelled, rejected or requeued.
   [[nodiscard]] bool has_deadlines() const noexcept ASIO_WHEEL_REQUIRES(this)
   {
     return !deadlines_.empty() || !gathered_.empty();

@@ -36,7 +36,7 @@ wait_op* shard::pop_ended(wait_request& request) noexcept
   return op;
 }
 
-/// Begins a wait that was refused or put back. Out of the way of the many that were cancelled.
+/// Begins a wait that was rejected or requeued. Out of the way of the many that were cancelled.
 wait_request shard::begin_requeued(wait_op& op) noexcept
 {
   maybe_tick none;

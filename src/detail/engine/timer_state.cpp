@@ -24,7 +24,7 @@ wheel_core& timer_waits::core() const noexcept
   return shard_.load(std::memory_order_acquire)->core;
 }
 
-const asio::any_io_executor& timer_waits::native() const noexcept
+const asio::any_io_executor& timer_waits::context_executor() const noexcept
 {
   return core().executor;
 }

@@ -45,7 +45,7 @@ void scheduled_task::start(lazy_wait_op& op)
     const std::uint64_t before = lock.at().last_filed();
     const bool needs_wake_up = file(lock, op, when, announced);
     wait_ = lock.at().last_filed();
-    if (wait_ == before) wait_ = 0;  // it was refused
+    if (wait_ == before) wait_ = 0;  // it was rejected
     if (!needs_wake_up) return;
   }
   c.wake_at(when);

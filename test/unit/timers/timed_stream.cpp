@@ -411,6 +411,27 @@ BOOST_AUTO_TEST_CASE(ends_its_operations_when_it_is_destroyed_or_closed)
   BOOST_TEST(d.wheel.pending() == 0U);
 }
 
+BOOST_AUTO_TEST_CASE(a_range_that_times_out_ahead_of_its_first_attempt_ends_with_its_end)
+{
+  listener l;
+  const std::vector<tcp::endpoint> endpoints{l.here};
+  using iterator = std::vector<tcp::endpoint>::const_iterator;
+  tcp_stream s(l.context);
+  s.expires_after(0s);
+  int told = 0;
+  const auto ends = [&](const error_code& ec, iterator at) {
+    BOOST_TEST((ec == asio::error::timed_out));
+    BOOST_TEST((at == endpoints.end()));
+    ++told;
+  };
+  s.async_connect(endpoints.begin(), endpoints.end(), ends);
+  s.async_connect(
+    endpoints.begin(), endpoints.end(),
+    [](const error_code&, const tcp::endpoint&) { return true; }, ends);
+  l.context.run();
+  BOOST_TEST(told == 2);
+}
+
 BOOST_AUTO_TEST_CASE(connects_in_all_forms)
 {
   listener l;

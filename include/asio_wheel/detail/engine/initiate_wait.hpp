@@ -98,7 +98,10 @@ struct initiate_wait {
   State* state;  // a pointer, so that a deferred operation can be assigned to
   const timer_executor<Executor>* executor;
 
-  [[nodiscard]] executor_type get_executor() const noexcept { return candidate(native()); }
+  [[nodiscard]] executor_type get_executor() const noexcept
+  {
+    return candidate(context_executor());
+  }
 
   template <class Handler, class... Args>
   void operator()(Handler&& handler, Args... args) const
@@ -112,15 +115,15 @@ struct initiate_wait {
     };
     using handler_type = std::decay_t<Handler>;
     if constexpr (!may_use_candidate<handler_type, Executor>) {
-      const asio::any_io_executor& wheels = native();
+      const asio::any_io_executor& wheels = context_executor();
       launch_wait<Op>(h, wheels, wheels, start);
     } else if constexpr (!lacks_executor<handler_type>) {
-      const asio::any_io_executor& wheels = native();
+      const asio::any_io_executor& wheels = context_executor();
       launch_wait<Op>(h, wheels, candidate(wheels), start);
     } else if (!executor || executor->is_native_to_wheel())
       wait_handler<handler_type, no_executor, Op>::launch(h, no_executor{}, start);
     else
-      launch_foreign<Op>(h, executor->get(native()), native(), start);
+      launch_foreign<Op>(h, executor->get(context_executor()), context_executor(), start);
   }
 
   /// The executor that handlers are offered.
@@ -131,12 +134,12 @@ struct initiate_wait {
     return executor->get(wheels);
   }
 
-  [[nodiscard]] const asio::any_io_executor& native() const noexcept
+  [[nodiscard]] const asio::any_io_executor& context_executor() const noexcept
   {
     if constexpr (is_of_wheel)
       return wheel_executor(*state);
     else
-      return state->native();
+      return state->context_executor();
   }
 };
 

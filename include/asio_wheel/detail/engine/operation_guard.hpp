@@ -118,9 +118,9 @@ public:
 
   /// What becomes of a due deadline that is about to begin.
   enum class guarding : std::uint8_t {
-    goes_on,  ///< it is guarded again, or dropped, as the guard is closed
-    expired,  ///< it begins
-    refused,  ///< it begins, as there is no memory to file the wait for it
+    goes_on,   ///< it is guarded again, or dropped, as the guard is closed
+    expired,   ///< it begins
+    rejected,  ///< it begins, as there is no memory to file the wait for it
   };
 
   /// Takes back a due deadline that is about to begin, unless it has passed. If the guard is

@@ -28,7 +28,7 @@ public:
   [[nodiscard]] wheel_core& core() const noexcept;
 
   /// The executor of the wheel's context.
-  [[nodiscard]] const asio::any_io_executor& native() const noexcept;
+  [[nodiscard]] const asio::any_io_executor& context_executor() const noexcept;
 
   /// Cancels what is pending. Returns how many waits it cancelled.
   std::size_t cancel() noexcept;
@@ -97,7 +97,7 @@ public:
 
   using timer_waits::cancel_one;
   using timer_waits::core;
-  using timer_waits::native;
+  using timer_waits::context_executor;
 
   [[nodiscard]] time_point expiry() const noexcept;
 

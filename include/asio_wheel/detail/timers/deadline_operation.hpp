@@ -322,7 +322,7 @@ private:
 
   // The deadline.
 
-  /// The deadline has come, or was cancelled or refused; or the kept result of the operation was.
+  /// The deadline has come, or was cancelled or rejected; or the kept result of the operation was.
   static void do_ask(wait_op& op, shard& at, wait_request request,
                      [[maybe_unused]] time_point taken_up)
   {

@@ -25,7 +25,7 @@ public:
   /// The default executor of handlers.
   [[nodiscard]] const executor_type& get_executor() const noexcept
   {
-    return executor_.get(state_.native());
+    return executor_.get(state_.context_executor());
   }
 
   /// Ends all pending operations with operation_aborted. Returns how many. Leaves guarded
@@ -64,7 +64,7 @@ public:
   /// Signature: the operation's. It must begin with an error_code or a std::exception_ptr; others
   ///   do not compile.
   /// Errors: the operation's. If the guard ended the operation, operation_aborted becomes
-  ///   timed_out. If the wheel refused the wait, it becomes wheel_errc::too_many_pending.
+  ///   timed_out. If the wheel rejected the wait, it becomes wheel_errc::too_many_pending.
   ///   wheel.cancel_all() also cancels guarded operations, with operation_aborted.
   /// Executor: the handler runs where the operation calls it. The cancellation is dispatched to the
   ///   handler's associated executor, or else to the operation's, or the wheel's.
@@ -99,7 +99,7 @@ protected:
   template <class... Args>
   explicit keep_alive_base(const wheel_place<Executor>& place, const Args&... args)
     : state_(core_of(place.wheel), args...),
-      executor_(place.executor, state_.native())
+      executor_(place.executor, state_.context_executor())
   {}
 
   // Copies the executor, so that a moved-from object can still be used.
@@ -116,7 +116,8 @@ protected:
   /// From an object of another executor. Converts the executor.
   template <class Other>
   explicit keep_alive_base(keep_alive_base<State, Other>&& other)
-    : keep_alive_base(std::move(other.state_), {other.get_executor(), other.state_.native()})
+    : keep_alive_base(std::move(other.state_),
+                      {other.get_executor(), other.state_.context_executor()})
   {}
   ~keep_alive_base() = default;
 
