@@ -26,8 +26,8 @@ namespace asio_wheel::detail {
 class ASIO_WHEEL_EXPORT lazy_state : private timer_waits, public moving_deadline {
 public:
   using timer_waits::cancel;
-  using timer_waits::core;
   using timer_waits::context_executor;
+  using timer_waits::core;
 
   /// Starts a wait for the present deadline; completes at once if it has passed. All else as
   /// timer_state::start().

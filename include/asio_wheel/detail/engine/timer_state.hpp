@@ -96,8 +96,8 @@ public:
   timer_state& operator=(timer_state&& other) noexcept;
 
   using timer_waits::cancel_one;
-  using timer_waits::core;
   using timer_waits::context_executor;
+  using timer_waits::core;
 
   [[nodiscard]] time_point expiry() const noexcept;
 
