@@ -85,7 +85,7 @@ BOOST_AUTO_TEST_CASE(sleeps_until_there_is_something_to_do)
 BOOST_AUTO_TEST_CASE(does_at_once_what_is_past)
 {
   driver_alone d;
-  asio::post(d.context, [&] { d.need_pass_in(-3ms); });
+  asio::post(d.context, [&] { d.need_pass_in(-1h); });
   d.context.run_for(20s);
   BOOST_TEST(d.context.stopped());
   BOOST_TEST(d.passes == 1);
