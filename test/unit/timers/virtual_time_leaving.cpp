@@ -200,7 +200,7 @@ BOOST_AUTO_TEST_CASE(holds_up_no_wait_that_is_over_and_was_started_meanwhile)
     while (leaving) {
       c.wheel.async_wait(0s, passed.recorder());
       ++started;
-      std::this_thread::sleep_for(10us);
+      std::this_thread::sleep_for(1ms);
     }
   });
   support::run_until(c.context, [&] { return passed.calls == started; });
