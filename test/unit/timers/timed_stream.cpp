@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/error_of_closing.hpp"
 #include "support/manual_operation.hpp"
 #include "support/run.hpp"
 #include "support/socket_pair.hpp"
@@ -65,21 +66,6 @@ struct connection : support::wheel_in_virtual_time {
   support::result read;
   support::result written;
 };
-
-/// What the read of a plain socket ends with that is closed: wine has an error of its own.
-boost::system::error_code error_of_closing()
-{
-  asio::io_context context;
-  support::pair_socket socket(context);
-  support::pair_socket peer(context);
-  support::connect_pair(socket, peer);
-  std::array<char, 1> room{};
-  support::result read;
-  socket.async_read_some(asio::buffer(room), read.recorder());
-  socket.close();
-  support::run_to_end(context);
-  return read.error;
-}
 
 struct listener {
   asio::io_context context;
@@ -391,7 +377,7 @@ BOOST_AUTO_TEST_CASE(is_taken_over_by_a_stream_of_another_executor)
 
 BOOST_AUTO_TEST_CASE(ends_its_operations_when_it_is_destroyed_or_closed)
 {
-  const auto aborted = error_of_closing();
+  const auto aborted = support::error_of_closing();
   if (!on_windows) BOOST_TEST(aborted == asio::error::operation_aborted);
   connection c;
   support::result of_gone;
