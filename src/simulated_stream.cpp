@@ -469,7 +469,7 @@ void simulated_end::close() noexcept
   for (simulated_end& each : left) each.reset();
 }
 
-void simulated_end::shutdown(asio::socket_base::shutdown_type what, error_code& ec) noexcept
+void simulated_end::shutdown(shutdown_type what, error_code& ec) noexcept
 {
   const locked_connection c(connection_);
   ec.clear();
@@ -478,8 +478,8 @@ void simulated_end::shutdown(asio::socket_base::shutdown_type what, error_code& 
   else if (c->broken)
     ec = asio::error::not_connected;
   if (ec) return;
-  if (what != asio::socket_base::shutdown_send) c->sides[side_].is_deaf = true;
-  if (what != asio::socket_base::shutdown_receive) c->shut(side_);
+  if (what != shutdown_send) c->sides[side_].is_deaf = true;
+  if (what != shutdown_receive) c->shut(side_);
 }
 
 void simulated_end::inject(simulated_fault fault) noexcept
@@ -521,6 +521,13 @@ void simulated_end::begin(detail::simulated_operation& prepared) noexcept
   auto& op = static_cast<pending_operation&>(prepared);
   const locked_connection c(op.connection);
   if (!op.is_done) c->begin(op);  // else its wait has ended already
+}
+
+bool simulated_end::can_end(detail::simulated_operation& begun) noexcept
+{
+  auto& op = static_cast<pending_operation&>(begun);
+  const locked_connection c(op.connection);
+  return op.is_done || op.is_woken;
 }
 
 error_code simulated_end::finish(detail::simulated_operation& begun, error_code ec) noexcept

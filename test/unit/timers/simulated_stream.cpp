@@ -281,7 +281,7 @@ BOOST_AUTO_TEST_CASE(shut_down_one_direction)
 {
   simulated_ends c({.latency = 10ms});
   c.say("question");
-  c.client.shutdown(asio::socket_base::shutdown_send);
+  c.client.shutdown(simulated_stream::shutdown_send);
   c.start_write("more");
   c.time.advance(10ms);
   BOOST_TEST(c.written.failed(asio::error::broken_pipe));
@@ -300,12 +300,12 @@ BOOST_AUTO_TEST_CASE(stop_receiving)
 {
   simulated_ends c;
   c.start_read();
-  c.server.shutdown(asio::socket_base::shutdown_receive);
+  c.server.shutdown(simulated_stream::shutdown_receive);
   c.run_ready();
   BOOST_TEST(c.read.failed(asio::error::eof));
   error_code ec;
   c.server.close();
-  c.server.shutdown(asio::socket_base::shutdown_both, ec);
+  c.server.shutdown(simulated_stream::shutdown_both, ec);
   BOOST_TEST(ec == asio::error::bad_descriptor);
   BOOST_CHECK_THROW(c.server.shutdown(asio::socket_base::shutdown_both),
                     boost::system::system_error);
