@@ -63,5 +63,13 @@ int main()
   stream.async_connect(endpoints, any_of_them, wrong);
 #elif REFUSED == 19
   stream.async_connect(endpoints.begin(), endpoints.end(), wrong);
+#elif REFUSED == 21
+  timer.async_wait(timeout_after(5, handler));
+#elif REFUSED == 22
+  timer.expires_after(5);
+#elif REFUSED == 23
+  use_wheel(context).async_wait(0.5, handler);
+#elif REFUSED == 24
+  wheel_watchdog of_a_number(context, 30);
 #endif
 }
