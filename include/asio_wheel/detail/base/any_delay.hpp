@@ -114,9 +114,8 @@ public:
   template <std::convertible_to<Duration> T>
   constexpr any_duration(const T& d) : Duration(static_cast<Duration>(d))
   {}
-  template <class T>
-    requires std::is_arithmetic_v<T> any_duration(T)
-  = delete;  // a number needs a unit: 5s, not 5
+  template <class Number, class = std::enable_if_t<std::is_arithmetic_v<Number>>>
+  any_duration(Number) = delete;  // a number needs a unit: 5s, not 5
 };
 
 /// A time point of a clock, made of a time point in any unit or of anything that converts to
