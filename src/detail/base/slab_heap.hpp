@@ -8,7 +8,7 @@ namespace asio_wheel::detail {
 
 /// The unit of the sizes of blocks, and their alignment: a cache line.
 inline constexpr std::size_t block_unit = 64;
-inline constexpr std::size_t most_block_units = 8;
+inline constexpr std::size_t most_block_units = 16;
 
 struct free_block {
   free_block* next;
@@ -20,7 +20,7 @@ struct free_blocks {
   std::size_t size = 0;
 };
 
-/// Blocks of 1 to 8 cache lines for one thread or one wheel. Other threads may return its blocks.
+/// Blocks of 1 to 16 cache lines for one thread or one wheel. Other threads may return its blocks.
 ///
 /// A **slab** of 32 KB has blocks of one size. Its first line describes it, so any block finds its
 /// slab. Slabs lie in **regions** from operator new, each larger than the region before, up to 2

@@ -34,7 +34,8 @@ struct alignas(Alignment) block {
   std::byte bytes[Size];
 };
 
-constexpr std::size_t size = 512;  // the largest recycled blocks, which few others take
+// The largest recycled blocks, which few others take.
+constexpr std::size_t size = most_recycled_lines * op_line;
 op_allocator<block<size, alignof(std::max_align_t)>> memory;
 
 #if !defined(__MINGW32__) || defined(__clang__)

@@ -14,7 +14,7 @@ namespace asio_wheel::detail {
 
 /// The unit of recycled blocks, and their alignment: a cache line.
 inline constexpr std::size_t op_line = 64;
-inline constexpr std::size_t most_recycled_lines = 8;
+inline constexpr std::size_t most_recycled_lines = 16;
 
 /// A block of 1 to `most_recycled_lines` cache lines. Throws std::bad_alloc.
 [[nodiscard]] ASIO_WHEEL_EXPORT void* allocate_recycled_op(std::size_t lines);
