@@ -88,15 +88,6 @@ void wheel_core::count_started(std::size_t n) noexcept
   if (options.max_pending != 0) pending_.fetch_add(n, std::memory_order_relaxed);
 }
 
-void wheel_core::tell_driver(shard& sh) noexcept
-{
-  if (!sh.has_unneeded()) return;
-  sh.lock();
-  const maybe_tick unneeded = sh.take_unneeded();
-  sh.unlock();
-  if (unneeded) sh.core.cancel_wake_up(sh, *unneeded);
-}
-
 void wheel_core::cancel_wake_up(shard& sh, tick unneeded) noexcept
 {
   if (unneeded == tick{}) erase_resting(sh);

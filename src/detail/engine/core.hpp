@@ -110,9 +110,6 @@ public:
   /// Keeps the core for a deadline that is not filed any more. Requires the lock of its shard.
   void keep_for(wait_op& deadline) noexcept;
 
-  /// Tells the driver which wake-up `sh` no longer needs, if any.
-  [[gnu::noinline]] static void tell_driver(shard& sh) noexcept ASIO_WHEEL_EXCLUDES(sh);
-
   /// Keeps the count that max_pending is compared with.
   void count_ended(std::size_t n) noexcept;
   void count_started(std::size_t n) noexcept;
@@ -160,6 +157,7 @@ public:
 
 private:
   friend class shard_lock;
+  friend void tell_driver(shard& sh) noexcept;
 
   static constexpr time_point none_found{};
 

@@ -29,11 +29,6 @@ const asio::any_io_executor& wheel_executor(const wheel_core& c) noexcept
   return c.executor;
 }
 
-asio::execution_context& wheel_context(const wheel_core& c) noexcept
-{
-  return c.context;
-}
-
 time_point deadline_after(const wheel_core& c, duration delay) noexcept
 {
   return c.clock.deadline_after(delay);
@@ -100,7 +95,11 @@ std::atomic<std::size_t>& abandoned_on(wheel_core& c) noexcept
 
 void tell_driver(shard& sh) noexcept
 {
-  wheel_core::tell_driver(sh);
+  if (!sh.has_unneeded()) return;
+  sh.lock();
+  const maybe_tick unneeded = sh.take_unneeded();
+  sh.unlock();
+  if (unneeded) sh.core.cancel_wake_up(sh, *unneeded);
 }
 
 void describe_wait(shard& sh, const std::type_info* handler) noexcept

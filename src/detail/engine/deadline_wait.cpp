@@ -30,6 +30,16 @@ deadline_filing::deadline_filing(wheel_core& c, time_point deadline) noexcept
     when(c.clock.tick_for(deadline))
 {}
 
+const asio::any_io_executor& deadline_wait::context_executor() const noexcept
+{
+  return shard_->core.executor;
+}
+
+asio::execution_context& deadline_wait::context() const noexcept
+{
+  return shard_->core.context;
+}
+
 bool deadline_wait::is_over() const noexcept
 {
   return has_ended() || !shard::is_reachable(*this);
@@ -119,11 +129,12 @@ bool deadline_wait::start(tick when) noexcept
 deadline_wait::departure deadline_wait::leave(operation_end how) noexcept
 {
   shard& sh = *shard_;
-  sh.core.under_way.note_begun();
+  wheel_core& c = sh.core;
+  c.under_way.note_begun();
   sh.lock();
   bool is_last = true;
   if (state_ == wait_state::filed && holders_ == 0) [[likely]] {
-    if (sh.drop_filed(*this)) sh.core.count_ended(1);
+    if (sh.drop_filed(*this)) c.count_ended(1);
     shard::unlink(*this);
   } else {
     is_last = leave_unfiled(sh, how);
@@ -132,7 +143,7 @@ deadline_wait::departure deadline_wait::leave(operation_end how) noexcept
   if (sh.has_unneeded()) {
     // Outside the wheel's context, the core may go as soon as the lock is released. A context that
     // is gone cannot be asked.
-    if (sh.is_closed() || !sh.core.native.running_in_this_thread()) {
+    if (sh.is_closed() || !c.native.running_in_this_thread()) {
       tell_from_outside(sh);
       return {is_last};
     }
@@ -163,13 +174,13 @@ void deadline_wait::tell_from_outside(shard& sh) noexcept
 {
   const intrusive_ptr<wheel_core> kept(&sh.core);
   sh.unlock();
-  wheel_core::tell_driver(sh);
+  tell_driver(sh);
 }
 
 bool deadline_wait::leave_and_tell(operation_end how) noexcept
 {
   const departure d = leave(how);
-  if (d.to_tell_of) wheel_core::tell_driver(*d.to_tell_of);
+  if (d.to_tell_of) tell_driver(*d.to_tell_of);
   return d.is_last;
 }
 

@@ -160,7 +160,7 @@ void operation_guard::rest_if_idle() noexcept
     else
       return;
   }
-  wheel_core::tell_driver(shard_);
+  tell_driver(shard_);
 }
 
 void operation_guard::set_error(const error_code& ec) noexcept
@@ -224,7 +224,7 @@ void operation_guard::close() noexcept
     set_unfiled();  // even if the wait has begun: nothing is guarded from here on
   }
   while (release_some()) continue;
-  wheel_core::tell_driver(shard_);
+  tell_driver(shard_);
 }
 
 void operation_guard::do_ask(wait_op& base, shard& at, wait_request request, time_point)

@@ -54,7 +54,6 @@ std::size_t shard::cancel(wait_op& op) noexcept
 
 std::size_t shard::cancel_one(timer_wait_list& waits) noexcept
 {
-  apply_deferred_cancels();
   for (int i = 0; i < step && !waits.empty(); ++i) {
     if (cancel(*waits.front()) != 0) return 1;
   }

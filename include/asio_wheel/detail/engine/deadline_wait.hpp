@@ -108,8 +108,8 @@ protected:
   /// What is left to the caller of leave().
   struct departure {
     bool is_last = true;          ///< the state is the caller's
-    shard* to_tell_of = nullptr;  ///< for wheel_core::tell_driver(), behind the operation's
-                                  ///< handler: often the next operation has started by then
+    shard* to_tell_of = nullptr;  ///< for tell_driver(), behind the operation's handler:
+                                  ///< often the next operation has started by then
   };
 
   deadline_wait(ask_fn f, const deadline_filing& where, asio::cancellation_type_t type,
@@ -130,6 +130,11 @@ protected:
   ~deadline_wait() = default;
 
   [[nodiscard]] wheel_core& core() const noexcept { return core_of(*shard_); }
+
+  // The wheel's. Each operation asks for them, so this is one call, and does not ask core() first.
+  [[nodiscard]] const asio::any_io_executor& context_executor() const noexcept;
+  [[nodiscard]] asio::execution_context& context() const noexcept;
+
   [[nodiscard]] asio::cancellation_type_t type() const noexcept { return type_; }
 
   /// Ties the state to the link in the slot of its handler.
@@ -275,11 +280,11 @@ private:
   const std::uint8_t cause_ = 0;  ///< of a guarded operation: see guarded_by
 
   // Only for the thread that has the deadline.
-  std::uint16_t rounds_ = 0;      ///< since the latest tick
-  std::uint16_t ticks_ = 0;       ///< that it has waited for
   std::uint8_t place_ = 0;        ///< in deadlines_under_way
   std::uint8_t doubt_ = 0;        ///< ticks to wait for, as a handler may have destroyed the object
   bool has_met_handler_ = false;  ///< that began on its way
+  std::uint16_t rounds_ = 0;      ///< since the latest tick
+  std::uint16_t ticks_ = 0;       ///< that it has waited for
 
   embedded_signal signal_;
 };

@@ -27,9 +27,6 @@ ASIO_WHEEL_EXPORT void intrusive_ptr_release(const wheel_core* c) noexcept;
 [[nodiscard]] ASIO_WHEEL_EXPORT const asio::any_io_executor& wheel_executor(
   const wheel_core& c) noexcept;
 
-[[nodiscard]] ASIO_WHEEL_EXPORT asio::execution_context& wheel_context(
-  const wheel_core& c) noexcept;
-
 /// The deadline `delay` from now.
 [[nodiscard]] ASIO_WHEEL_EXPORT time_point deadline_after(const wheel_core& c,
                                                           duration delay) noexcept;
@@ -71,7 +68,7 @@ ASIO_WHEEL_EXPORT void describe_wait(shard& sh, const std::type_info* handler) n
 [[nodiscard]] ASIO_WHEEL_EXPORT error_code too_many_pending() noexcept;
 
 /// Tells the driver which wake-up `sh` no longer needs, if any.
-ASIO_WHEEL_EXPORT void tell_driver(shard& sh) noexcept;
+[[gnu::noinline]] ASIO_WHEEL_EXPORT void tell_driver(shard& sh) noexcept;
 
 /// If it is true, the context of the wheel does not go while it lasts.
 class ASIO_WHEEL_EXPORT posting_guard {

@@ -206,7 +206,7 @@ private:
     if constexpr (runs_anywhere)
       return no_executor{};
     else if constexpr (std::is_same_v<Fallback, no_executor>)
-      return asio::get_associated_executor(handler_, wheel_executor(core()));
+      return asio::get_associated_executor(handler_, context_executor());
     else
       return asio::get_associated_executor(handler_, fallback_);
   }
@@ -230,13 +230,13 @@ private:
   [[gnu::always_inline]] void find_gate()
   {
     const auto& ex = kept_executor();
-    if (auto* const c = context_elsewhere(ex, wheel_context(core()))) gate_ = gate_of(*c);
+    if (auto* const c = context_elsewhere(ex, context())) gate_ = gate_of(*c);
   }
 
   /// Returns true if the handler is to be called elsewhere than a wait of the wheel.
   [[nodiscard]] bool has_other_executor() const noexcept
   {
-    return gate_ || !is_native(executor(), wheel_executor(core()));
+    return gate_ || !is_native(executor(), context_executor());
   }
 
   /// Returns true if the handler's context is known and not the wheel's. Then the wheel's may be
@@ -244,7 +244,7 @@ private:
   [[nodiscard]] bool has_other_context() const noexcept
   {
     if constexpr (std::is_constructible_v<asio::any_io_executor, const executor_type&>)
-      return !is_of_context(kept_executor(), wheel_context(core()));
+      return !is_of_context(kept_executor(), context());
     else
       return bool(gate_);
   }
