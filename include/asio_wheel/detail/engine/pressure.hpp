@@ -6,7 +6,6 @@
 
 #include <atomic>
 #include <cstddef>
-#include <limits>
 
 namespace asio_wheel::detail {
 
@@ -14,9 +13,6 @@ namespace asio_wheel::detail {
 /// `longest_`. If both are equal, the timeout is fixed, and the pressure need not know the object.
 class ASIO_WHEEL_EXPORT adaptive {
 public:
-  adaptive(const adaptive&) = delete;
-  adaptive& operator=(const adaptive&) = delete;
-
   /// The timeout under a pressure of `p`.
   [[nodiscard]] duration timeout_under(double p) const noexcept;
 
@@ -28,10 +24,9 @@ protected:
   {}
   ~adaptive() = default;
 
-  /// Returns true from add() to remove().
-  [[nodiscard]] bool is_swept() const noexcept
+  [[nodiscard]] bool is_fixed() const noexcept
   {
-    return place_.load(std::memory_order_relaxed) != none;
+    return shortest_.load(std::memory_order_relaxed) == longest_.load();
   }
 
   // Any thread may read and write these at any time.
@@ -41,13 +36,12 @@ protected:
 
 private:
   friend class pressure;
-  static constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
 
   /// The deadline is due soon: files what is pending earlier.
   virtual void follow_pressure() noexcept = 0;
 
-  std::atomic<std::size_t> place_{
-    none};  ///< in the pressure's list; written under the pressure's lock
+  static constexpr auto none = ~std::size_t{0};
+  std::size_t place_ = none;  ///< in the pressure's list; guarded by the pressure's lock
 };
 
 }  // namespace asio_wheel::detail
