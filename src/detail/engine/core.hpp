@@ -3,7 +3,6 @@
 
 #include <asio_wheel/detail/base/intrusive_ptr.hpp>
 #include <asio_wheel/detail/engine/engine.hpp>
-#include <asio_wheel/pending_handlers.hpp>
 #include <asio_wheel/wheel_options.hpp>
 #include <asio_wheel/wheel_stats.hpp>
 
@@ -21,7 +20,6 @@
 #include <atomic>
 #include <cstddef>
 #include <mutex>
-#include <optional>
 #include <thread>
 
 namespace asio_wheel::detail {
@@ -122,9 +120,9 @@ public:
   [[nodiscard]] std::size_t pending() const noexcept;
   [[nodiscard]] wheel_stats stats() const noexcept;
 
-  // These survey all waits, in pieces, one survey at a time: see core_survey.cpp.
-  [[nodiscard]] pending_handlers pending_by_handler();
-  [[nodiscard]] std::optional<time_point> next_expiry();
+  // For surveys of all waits (wheel_timer_service_survey.cpp).
+  void erase_resting(shard& sh) noexcept ASIO_WHEEL_EXCLUDES(sh);
+  std::mutex survey_mutex;  ///< one survey at a time; taken before all others
 
   // For virtual_time: see core_clock.cpp. Only one thread at a time may move a stopped clock.
 
@@ -192,7 +190,6 @@ private:
                                  time_point now) noexcept ASIO_WHEEL_REQUIRES(due_mutex_)
     ASIO_WHEEL_REQUIRES(sh);
   void cancel_wake_up(shard& sh, tick unneeded) noexcept ASIO_WHEEL_EXCLUDES(sh);
-  void erase_resting(shard& sh) noexcept ASIO_WHEEL_EXCLUDES(sh);
   [[nodiscard]] bool is_ended_requested() const noexcept;
   [[nodiscard]] bool begin_delivery(bool behind_pass) noexcept;
   void note_found() noexcept ASIO_WHEEL_REQUIRES(due_mutex_);
@@ -243,8 +240,6 @@ private:
   std::atomic<int> ways_given_{0};          ///< in a row
 
   pressure pressure_{clock};
-
-  std::mutex survey_mutex_;  ///< one survey at a time; taken before all others
 
   driver driver_;
 };

@@ -382,7 +382,7 @@ public:
   /// filed waits are drained.
   [[nodiscard]] bool is_all_cancelled(const wait_op& op) const noexcept ASIO_WHEEL_REQUIRES(this);
 
-  // A survey of the waits, in pieces; one at a time (core_survey.cpp).
+  // A survey of the waits, in pieces; one at a time (wheel_timer_service_survey.cpp).
 
   [[nodiscard]] wheel_walk begin_walk() const noexcept ASIO_WHEEL_NO_LOCK_ANALYSIS
   {

@@ -71,7 +71,7 @@ namespace asio_wheel::detail {
 //
 // The order of locks: a thread takes them from the top down, and may leave some out.
 //
-//   wheel_core::survey_mutex_      one survey at a time
+//   wheel_core::survey_mutex       one survey at a time
 //   wheel_core::advance_mutex_     clock and wheels move in step
 //   pressure::mutex_               the timeouts that the pressure shortens
 //   wheel_core::due_mutex_         which shard is due next; not with the one below
