@@ -1,7 +1,11 @@
 // L2 engine: throws for a value out of its range.
 #pragma once
 
+#include <array>
 #include <chrono>
+#include <cstdarg>
+#include <cstdio>
+#include <stdexcept>
 
 namespace asio_wheel::detail {
 
@@ -12,8 +16,16 @@ namespace asio_wheel::detail {
 #if defined(__GNUC__) && !defined(__MINGW32__)
 [[gnu::format(printf, 1, 2)]]
 #endif
-[[noreturn]] void
-fail_invalid(const char* format, ...);
+[[noreturn]] inline void
+fail_invalid(const char* format, ...)
+{
+  std::array<char, 256> text{};
+  std::va_list values;
+  va_start(values, format);
+  static_cast<void>(std::vsnprintf(text.data(), text.size(), format, values));
+  va_end(values);
+  throw std::invalid_argument(text.data());
+}
 
 /// A duration, for %lldns.
 [[nodiscard]] constexpr long long in_ns(std::chrono::nanoseconds d) noexcept

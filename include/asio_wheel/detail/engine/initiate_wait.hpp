@@ -3,9 +3,9 @@
 
 #include <asio_wheel/asio.hpp>
 #include <asio_wheel/detail/base/intrusive_ptr.hpp>
+#include <asio_wheel/detail/engine/context_gate.hpp>
 #include <asio_wheel/detail/engine/engine.hpp>
 #include <asio_wheel/detail/engine/executors.hpp>
-#include <asio_wheel/detail/engine/gated_wait.hpp>
 #include <asio_wheel/detail/engine/op_memory.hpp>
 #include <asio_wheel/detail/engine/wait_handler.hpp>
 
