@@ -157,7 +157,7 @@ private:
   const time_point read_at = now();
   for (shard& sh : core_->shards) {
     core_->erase_resting(sh);
-    wheel_core::tell_driver(sh);
+    tell_driver(sh);
     for (wheel_walk way = sh.begin_walk(); !way.has_ended();) {
       const auto begin = clock_type::now();
       const std::size_t n = survey_piece(sh, way, seen);
@@ -176,7 +176,7 @@ private:
   tick first = never;
   for (shard& sh : core_->shards) {
     core_->erase_resting(sh);
-    wheel_core::tell_driver(sh);
+    tell_driver(sh);
     first = std::min(first, earliest_tick(sh));
   }
   // The latest deadlines round up to a time that never comes.

@@ -39,7 +39,7 @@ bool pressure::sweep() noexcept
     left_ = left = all_.size();
     next_sweep_ = time_point::max();
   }
-  // A piece takes less than a millisecond. Filing a timeout takes as long as looking at 64.
+  // A piece takes less than a millisecond. Filing a timeout takes as long as looking at 64 others.
   constexpr std::size_t piece = 4096;
   constexpr std::size_t ahead = 16;  // prefetches so far ahead
   for (std::size_t taken = 0; left != 0 && taken < piece; ++taken) {
