@@ -23,7 +23,8 @@ void lazy_state::start(lazy_wait_op& op)
 
 tick lazy_state::present_tick() const noexcept
 {
-  return core().clock.tick_for(deadline());
+  const wheel_clock& clock = core().clock;
+  return was_ahead() ? clock.tick_ceil(deadline()) : clock.tick_for(deadline());
 }
 
 maybe_tick lazy_state::refile_earlier(const shard_lock& lock) noexcept

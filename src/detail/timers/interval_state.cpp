@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <utility>
 
 namespace asio_wheel::detail {
 
@@ -25,10 +24,10 @@ wait_outcome awaited_tick::expire(time_point now) noexcept
 interval_state::interval_state(wheel_core& c, time_point first, duration period, missed_tick missed)
   : lazy_state(c),
     period_(period),
-    missed_(missed),
-    next_(first)
+    missed_(missed)
 {
   require_positive("wheel_interval: period", period);
+  set_next(first);
 }
 
 void interval_state::reset() noexcept
@@ -39,7 +38,8 @@ void interval_state::reset() noexcept
   {
     const shard_lock lock = enter();
     shared_until_ = 0;
-    const time_point before = std::exchange(next_, first);
+    const time_point before = next_;
+    set_next(first);
     if (first < before) wake = refile_earlier(lock);
   }
   c.wake_at(wake);
@@ -71,6 +71,12 @@ void interval_state::start(tick_wait_op& op)
   c.wake_at(when);
 }
 
+void interval_state::set_next(time_point t) noexcept
+{
+  next_ = t;
+  was_ahead_ = t > core().clock.now();
+}
+
 void interval_state::take(awaited_tick& tick, time_point now) noexcept
 {
   if (now >= next_ || !shares(tick)) {
@@ -78,7 +84,7 @@ void interval_state::take(awaited_tick& tick, time_point now) noexcept
     const duration slack =
       std::max<duration>(std::chrono::milliseconds{5}, 2 * core().options.tick);
     latest_ = next_;
-    next_ = tick_after(next_, period_, now, missed_, slack);
+    set_next(tick_after(next_, period_, now, missed_, slack));
     shared_until_ = ++taken_;
   }
   tick.time_ = latest_;

@@ -13,7 +13,8 @@ scheduled_task::scheduled_task(wheel_core& c, duration delay, std::size_t times)
   : lazy_state(c),
     turn_(c.clock.deadline_after(delay)),
     period_(delay),
-    times_(times)
+    times_(times),
+    was_ahead_(delay > duration::zero())
 {}
 
 scheduled_task::~scheduled_task()
@@ -37,6 +38,7 @@ void scheduled_task::start(lazy_wait_op& op)
     }
     if (has_begun_) {
       turn_ = turn_after_run();
+      if (!is_early_ && !was_moved_) was_ahead_ = true;
       has_begun_ = false;
     }
     when = present_tick();
@@ -107,10 +109,11 @@ bool scheduled_task::move(duration delay) noexcept
     const shard_lock lock = enter();
     if (!is_live(lock)) return false;
     const time_point before = std::exchange(turn_, to);
+    was_ahead_ = delay > duration::zero();
     was_moved_ = true;
     // A wait that was moved to later is filed again when its old time comes. When its turn has
     // passed, its tick may still be ahead.
-    if (to < before || delay <= duration::zero()) wake = refile_earlier(lock);
+    if (to < before || !was_ahead_) wake = refile_earlier(lock);
   }
   c.wake_at(wake);
   return true;

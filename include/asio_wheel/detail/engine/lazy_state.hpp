@@ -61,6 +61,9 @@ protected:
 
 private:
   void adopt_waits() noexcept;
+
+  /// Returns true if the deadline had not passed when it was set: filing need not read the clock.
+  [[nodiscard]] virtual bool was_ahead() const noexcept { return false; }
 };
 
 /// A lazy_state whose deadline guards operations, too.

@@ -75,7 +75,9 @@ private:
   friend class awaited_tick;
 
   [[nodiscard]] time_point deadline() const noexcept override { return next_; }
+  [[nodiscard]] bool was_ahead() const noexcept override { return was_ahead_; }
 
+  void set_next(time_point t) noexcept;
   void take(awaited_tick& tick, time_point now) noexcept;
   [[nodiscard]] bool shares(const awaited_tick& tick) const noexcept
   {
@@ -86,7 +88,8 @@ private:
   const missed_tick missed_;
 
   // Guarded by the lock of the waits' shard.
-  time_point next_;
+  time_point next_{};
+  bool was_ahead_ = false;  ///< `next_`, when it was set
   bool closed_ = false;
   time_point latest_{};             ///< tick taken
   std::uint64_t taken_ = 0;         ///< ticks taken so far

@@ -69,6 +69,7 @@ private:
   [[nodiscard]] time_point deadline() const noexcept override { return turn_; }
   [[nodiscard]] wait_outcome expire(time_point now) noexcept override;
   [[nodiscard]] wait_outcome expire_early() noexcept override;
+  [[nodiscard]] bool was_ahead() const noexcept override { return was_ahead_; }
 
   [[nodiscard]] bool is_live(const shard_lock& lock) const noexcept ASIO_WHEEL_REQUIRES(this);
   [[nodiscard]] time_point turn_after_run() const noexcept;
@@ -81,6 +82,7 @@ private:
   std::uint64_t wait_ = 0;  ///< number of the wait for the next run, filed or announced
   bool announced_ = false;  ///< that wait: from a run's begin to the next start
   std::atomic<bool> is_over_{false};
+  bool was_ahead_;          ///< the turn, when it was set
   bool has_begun_ = false;  ///< a run: there is no wait
   bool is_early_ = false;   ///< the wait has ended early: no run, not counted
   bool was_moved_ = false;  ///< since the run began
