@@ -523,13 +523,6 @@ void simulated_end::begin(detail::simulated_operation& prepared) noexcept
   if (!op.is_done) c->begin(op);  // else its wait has ended already
 }
 
-bool simulated_end::can_end(detail::simulated_operation& begun) noexcept
-{
-  auto& op = static_cast<pending_operation&>(begun);
-  const locked_connection c(op.connection);
-  return op.is_done || op.is_woken;
-}
-
 error_code simulated_end::finish(detail::simulated_operation& begun, error_code ec) noexcept
 {
   auto& op = static_cast<pending_operation&>(begun);

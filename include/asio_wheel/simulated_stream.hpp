@@ -155,11 +155,6 @@ public:
   template <class Self>
   static void start(Self& self, const operation op);
 
-  /// Starts another wait if nothing but cancel_all() has ended the operation's wait. Returns false
-  /// if the operation is over, or the wait cannot be started.
-  template <class Self>
-  [[nodiscard]] static bool goes_on(Self& self, const operation& begun, const error_code& ec);
-
   /// The operation's wait has ended with `ec`: how does the operation end?
   [[nodiscard]] static error_code finish(detail::simulated_operation& begun,
                                          error_code ec) noexcept;
@@ -174,7 +169,6 @@ private:
       side_(side)
   {}
   static void begin(detail::simulated_operation& prepared) noexcept;
-  [[nodiscard]] static bool can_end(detail::simulated_operation& begun) noexcept;
 
   std::shared_ptr<detail::simulated_connection> connection_;
   std::size_t side_ = 0;  ///< 0 or 1
@@ -185,7 +179,7 @@ namespace detail {
 /// A read, a write or an accept. A wait on the timer has its handler. The wait never ends by
 /// itself: the connection cancels it when the operation can complete. So the wheel takes care of
 /// the handler's executor, allocator, slot and outstanding work, and destroys the handler with its
-/// context. If cancel_all() ends the wait, another wait follows.
+/// context.
 struct simulated_operation {
   wheel_timer timer;
   std::unique_ptr<char[]> bytes;  ///< to write, or storage for a read
@@ -207,21 +201,6 @@ void simulated_end::start(Self& self, const operation op)
   else
     begin(*op);
 }
-
-template <class Self>
-bool simulated_end::goes_on(Self& self, const operation& begun, const error_code& ec)
-{
-  const operation op = begun;  // `begun` is in `self`
-  if (ec != asio::error::operation_aborted || can_end(*op)) return false;
-  if (self.cancelled() != asio::cancellation_type::none) return false;
-  try {
-    op->timer.async_wait(std::move(self));
-  } catch (...) {  // before the move, for want of memory
-    return false;
-  }
-  if (can_end(*op)) op->timer.cancel();  // since it was asked
-  return true;
-}
 /// @endcond
 
 /// One end of a connection in memory, which can be used like a socket. Its bytes travel in the
@@ -233,10 +212,10 @@ bool simulated_end::goes_on(Self& self, const operation& begun, const error_code
 ///
 /// Ends of a connection may be on different executors and contexts. Bytes on the way are waits on
 /// the wheel that the connection was made with. Each pending operation is a wait for
-/// time_point::max() on the wheel of its stream's context. So all of these count in `pending()`,
-/// for `max_pending`, and in what `cancel_all()` returns. But they go on after `cancel_all()`, as
-/// operations on sockets do. A stream may be destroyed with its context, and the two contexts may
-/// go in either order. When the wheel's context is gone, nothing arrives any more.
+/// time_point::max() on the wheel of its stream's context. So all of these count in `pending()` and
+/// for `max_pending`, and `cancel_all()` ends the operations. A stream may be destroyed with its
+/// context, and the two contexts may go in either order. When the wheel's context is gone, nothing
+/// arrives any more.
 ///
 /// A write takes what there is room for when it starts, as with a socket. A read takes what has
 /// arrived when its handler begins. If the wheel has no memory, the connection fails with
@@ -319,7 +298,6 @@ public:
     return asio::async_compose<Token, void(error_code, std::size_t)>(
       [this, buffers, op = operation()](auto& self, error_code ec = {}) mutable {
         if (!op) return start(self, op = prepare(executor_, false, asio::buffer_size(buffers)));
-        if (goes_on(self, op, ec)) return;
         ec = finish(*op, ec);
         const std::size_t n = asio::buffer_copy(buffers, asio::buffer(op->bytes.get(), op->size));
         op.reset();
@@ -341,7 +319,6 @@ public:
           asio::buffer_copy(asio::buffer(op->bytes.get(), op->size), buffers);
           return start(self, op);
         }
-        if (goes_on(self, op, ec)) return;
         ec = finish(*op, ec);
         const std::size_t n = op->size;
         op.reset();
@@ -501,7 +478,6 @@ private:
       [this, ex = executor_, session, op = simulated_end::operation()](auto& self,
                                                                        error_code ec = {}) mutable {
         if (!op) return simulated_end::start(self, op = line_.second.prepare(ex, false, 1));
-        if (simulated_end::goes_on(self, op, ec)) return;
         ec = simulated_end::finish(*op, ec);
         accepted_type accepted(session, std::move(op->accepted));
         op.reset();

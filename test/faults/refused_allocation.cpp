@@ -328,7 +328,7 @@ BOOST_AUTO_TEST_CASE(of_a_repeating_task_ends_it_and_frees_its_key)
 // has no memory.
 BOOST_AUTO_TEST_CASE(to_a_deadline_that_its_guard_takes_back_ends_the_operation_as_refused)
 {
-  std::vector<std::byte> memory(1U << 23U);
+  std::vector<std::byte> memory(1U << 20U);
   std::pmr::monotonic_buffer_resource arena(memory.data(), memory.size(),
                                             std::pmr::null_memory_resource());
   const std::pmr::polymorphic_allocator<> of_arena(&arena);
@@ -344,7 +344,7 @@ BOOST_AUTO_TEST_CASE(to_a_deadline_that_its_guard_takes_back_ends_the_operation_
     dog.touch();
     limit.emplace(0U);
     // In other slots than that of the new time.
-    for (int i = 0; refused == 0 && i < 40'000; ++i)
+    for (int i = 0; refused == 0 && i < 10'000; ++i)
       refused += bad_allocs(1, [&] {
         c.wheel.async_wait(20ms + i % 900 * 1ms, asio::bind_allocator(of_arena, [](error_code) {}));
       });

@@ -41,7 +41,7 @@ BOOST_AUTO_TEST_SUITE(refused_room)
 // clock, set back meanwhile, says that it is too early.
 BOOST_AUTO_TEST_CASE(of_a_wait_of_another_clock_gives_back_its_place_under_the_limit)
 {
-  constexpr std::size_t limit = 20'000;
+  constexpr std::size_t limit = 5000;
   support::wheel_in_virtual_time c(support::with_limit(limit));
   asio::io_context elsewhere;
   support::outcome wait;

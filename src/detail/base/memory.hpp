@@ -3,30 +3,22 @@
 
 #include <cstddef>
 #include <memory>
-#include <new>
-
-#if defined(__linux__)
-#include <sys/mman.h>
-#else
-#include <cstdlib>
-#endif
+#include <type_traits>
 
 namespace asio_wheel::detail {
 
+/// Gives pages of zeroes back to the system.
 struct unmap_zeroes {
   std::size_t bytes;
 
-  void operator()(void* p) const noexcept
-  {
-#if defined(__linux__)
-    munmap(p, bytes);
-#else
-    std::free(p);
-#endif
-  }
+  void operator()(void* p) const noexcept;
 };
 
-/// A fixed number of `T`s, all zero at first. A page takes memory once it is touched.
+/// Pages of zeroes from the system. A page takes memory once it is touched. Throws std::bad_alloc.
+[[nodiscard]] void* map_zeroes(std::size_t bytes);
+
+/// A fixed number of `T`s, all zero at first. Untouched pages take no memory: most of a large
+/// table.
 template <class T>
 using zeroes = std::unique_ptr<T[], unmap_zeroes>;
 
@@ -34,19 +26,14 @@ using zeroes = std::unique_ptr<T[], unmap_zeroes>;
 template <class T>
 [[nodiscard]] zeroes<T> make_zeroes(std::size_t size)
 {
+  static_assert(std::is_trivially_destructible_v<T>);
   const std::size_t bytes = size * sizeof(T);
-#if defined(__linux__)  // where calloc may write the zeroes itself
-  void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (p == MAP_FAILED) p = nullptr;
-#else
-  void* const p = std::calloc(1, bytes);
-#endif
-  if (!p) throw std::bad_alloc();
-  return zeroes<T>(static_cast<T*>(p), {bytes});
+  return zeroes<T>(static_cast<T*>(map_zeroes(bytes)), {bytes});
 }
 
-/// A hint that `*p` is about to be read and written. Never faults, whatever `p` is. An object, not
-/// a function: Boost's containers call their own prefetch() unqualified, and would find ours.
+/// A hint that `*p` is about to be read and written. Never faults, whatever `p` is; does nothing
+/// where the compiler has no such hint. An object, not a function: Boost's containers call their
+/// own prefetch() unqualified, and would find ours for our elements.
 inline constexpr auto prefetch = []([[maybe_unused]] const void* p) noexcept {
 #if defined(__GNUC__)
   __builtin_prefetch(p, 1);

@@ -20,7 +20,7 @@ std::uint64_t wheel_core::advance_shards(tick now) noexcept
     doubt_ends_.store(now + (ticks_in_doubt + 1), std::memory_order_relaxed);
   }
   if (is_pressure_set_) {
-    while (pressure_.sweep() && clock.is_stopped()) continue;
+    while (pressure_.sweep() == pressure::at_once && clock.is_stopped()) continue;
   }
   std::uint64_t due = 0;
   for (shard& sh : shards) {

@@ -3,7 +3,9 @@
 
 #include "../base/slab_heap.hpp"
 
+#include <algorithm>
 #include <array>
+#include <new>
 
 namespace asio_wheel::detail {
 namespace {
@@ -12,31 +14,29 @@ static_assert(op_line == block_unit && most_recycled_lines == most_block_units);
 
 /// A thread's free blocks of one size. Most allocations take from it.
 struct magazine {
-  static constexpr std::size_t batch = 64;  ///< blocks that move to or from the heap at once
-
-  void push(void* p) noexcept { *this = {::new (p) free_block{first}, room - 1}; }
-  [[nodiscard]] void* pop() noexcept
-  {
-    void* const p = first;
-    *this = {first->next, room + 1};
-    return p;
-  }
-
   free_block* first;
   std::size_t room;  ///< for more blocks; 0 before the first use and after the last
+
+  static constexpr std::size_t batch = 64;  ///< blocks that move to or from the heap at once
+  static constexpr std::size_t capacity = 2 * batch;
 };
 constinit thread_local std::array<magazine, most_recycled_lines> magazines{};
 
-/// True once the thread's magazines are gone. A thread_local context may go later, without them.
+/// True once the thread has emptied its magazines for good. Objects that are destroyed later, such
+/// as a thread_local context, do without. Not a member of thread_heap, because it outlives the
+/// heap.
 constinit thread_local bool has_ended = false;
 
-/// Where the magazines get their blocks from.
-struct thread_heap : slab_heap {
+/// Where the magazines get their blocks from. Blocks that are out when their thread ends find their
+/// way back themselves.
+struct thread_heap {
+  slab_heap slabs;
+
   ~thread_heap()
   {
     has_ended = true;
     for (magazine& m : magazines) {
-      if (m.first) give_back(m.first, 2 * magazine::batch - m.room);
+      if (m.first) slabs.give_back_to_owners(m.first, magazine::capacity - m.room);
       m = {};
     }
   }
@@ -47,35 +47,38 @@ constinit thread_local thread_heap this_thread_heap;
 [[gnu::noinline, gnu::cold]] void* allocate_from_heap(std::size_t lines)
 {
   if (has_ended) return slab_heap().take(lines);
-  slab_heap& heap = this_thread_heap;
-  magazine& m = magazines[lines - 1];
-  m.room = 2 * magazine::batch;
-  for (std::size_t i = 0; i < magazine::batch; i += lines) m.push(heap.take(lines));
-  return m.pop();
+  constexpr std::size_t page = 4096;
+  const free_blocks some =
+    this_thread_heap.slabs.take(lines, std::min(magazine::batch, page / (lines * op_line)));
+  magazines[lines - 1] = {some.first->next, magazine::capacity - some.size + 1};
+  return some.first;
 }
 
 /// Makes room in a magazine that has none, and puts a block into it.
 [[gnu::noinline, gnu::cold]] void deallocate_to_full(void* p, std::size_t lines) noexcept
 {
   if (has_ended) return slab_heap::return_block(p);
-  slab_heap& heap = this_thread_heap;  // from here on its destructor will run
+  slab_heap& slabs = this_thread_heap.slabs;  // from here on its destructor will run
   magazine& m = magazines[lines - 1];
   if (m.first)
-    m = {heap.give_back(m.first, magazine::batch), magazine::batch};
+    m = {slabs.give_back_to_owners(m.first, magazine::batch), magazine::batch};
   else
-    m.room = 2 * magazine::batch;
-  m.push(p);
+    m.room = magazine::capacity;
+  m = {::new (p) free_block{m.first}, m.room - 1};
 }
 
 // Without recycling AddressSanitizer sees each wait come and go. GCC's MinGW frees a thread's
 // thread_local memory before it calls the destructors of its objects.
-constexpr bool recycle =
 #if defined(__SANITIZE_ADDRESS__) || (defined(__MINGW32__) && !defined(__clang__))
-  false;
-#elif defined(__clang__)
-  !__has_feature(address_sanitizer);
+constexpr bool recycle = false;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+constexpr bool recycle = false;
 #else
-  true;
+constexpr bool recycle = true;
+#endif
+#else
+constexpr bool recycle = true;
 #endif
 
 }  // namespace
@@ -84,14 +87,18 @@ void* allocate_recycled_op(std::size_t lines)
 {
   if (!recycle) return ::operator new (lines* op_line, std::align_val_t{op_line});
   magazine& m = magazines[lines - 1];
-  return m.first ? m.pop() : allocate_from_heap(lines);
+  free_block* const b = m.first;
+  if (!b) return allocate_from_heap(lines);
+  m = {b->next, m.room + 1};
+  return b;
 }
 
 void deallocate_recycled_op(void* p, std::size_t lines) noexcept
 {
   if (!recycle) return ::operator delete (p, std::align_val_t{op_line});
   magazine& m = magazines[lines - 1];
-  return m.room != 0 ? m.push(p) : deallocate_to_full(p, lines);
+  if (m.room == 0) return deallocate_to_full(p, lines);
+  m = {::new (p) free_block{m.first}, m.room - 1};
 }
 
 }  // namespace asio_wheel::detail

@@ -4,6 +4,7 @@
 #include "../base/memory.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace asio_wheel::detail {
 
@@ -23,87 +24,98 @@ time_point pressure::set(double p) noexcept
   const double before = value_.exchange(p, std::memory_order_relaxed);
   if (p <= before || all_.empty()) return time_point::max();
   last_rise_ = now;
-  // The latest pause may be of a virtual time that is over.
-  const time_point when = std::clamp(pause_ends_, now, now + pause());
-  next_sweep_ = std::min(when, next_sweep_.load());
+  risen_again_ = left_ != 0;
+  // The latest sweep may be of a virtual time that is over.
+  const time_point when = left_ == 0 && ended_ <= now ? std::max(now, end_of_pause()) : now;
+  next_sweep_.store(std::min(when, next_sweep_.load()), std::memory_order_seq_cst);
   return when;
 }
 
-bool pressure::sweep() noexcept
+time_point pressure::sweep() noexcept
 {
-  if (clock_.now() < next_sweep()) return false;
+  const time_point next = next_sweep_;
+  if (next == time_point::max() || clock_.now() < next) return next;
   const locked lock(mutex_);
   const time_point now = clock_.now();
-  std::size_t left = left_;
-  if (left == 0) {
-    left_ = left = all_.size();
-    next_sweep_ = time_point::max();
+  if (left_ == 0) {
+    left_ = all_.size();
+    next_due_soon_ = time_point::max();
   }
-  // A piece takes less than a millisecond. Filing a timeout takes as long as looking at 64 others.
-  constexpr std::size_t piece = 4096;
   constexpr std::size_t ahead = 16;  // prefetches so far ahead
-  for (std::size_t taken = 0; left != 0 && taken < piece; ++taken) {
-    adaptive& a = *all_[--left];
-    if (left >= ahead) prefetch(&all_[left - ahead]->shortest_);
+  for (std::size_t seen = 0, filed = 0; left_ != 0 && seen != most_seen && filed != most_filed;
+       ++seen) {
+    adaptive& a = *all_[--left_];
+    if (left_ >= ahead) prefetch(&all_[left_ - ahead]->shortest_);
     if (!is_due_soon(a, now)) continue;
     a.follow_pressure();
-    taken += 64;
+    ++filed;
   }
-  if (left == 0) {
-    pause_ends_ = now + pause();
-    next_sweep_ = std::max(next_sweep_.load(), pause_ends_);
-  }
-  left_ = left;
-  return left != 0;
+  if (left_ != 0) return at_once;
+  end_sweep(now);
+  return next_sweep_;
 }
 
-/// Returns true if `a` is due soon. If not, sees to it that a sweep comes before it is due.
+/// Returns true if `a` is due soon. If not, notes when it will be.
 bool pressure::is_due_soon(const adaptive& a, time_point now) noexcept
 {
+  const time_point touched = a.touched_.load(std::memory_order_relaxed);
+  const duration longest = a.longest_.load(std::memory_order_relaxed);
+  const duration shortest = a.shortest_.load(std::memory_order_relaxed);
   const duration timeout = a.timeout_under(value());
-  const time_point due = sum(a.touched_.load(std::memory_order_relaxed), timeout);
-  const duration margin = std::max(timeout / 64, pause());
-  if (due - now <= 2 * margin) return true;
-  // A pending wait may be filed for later than its deadline. But not if it has no deadline. Nor if
-  // the longest timeout has passed since the rise: by then everything filed under less pressure has
-  // come up.
-  if (due - margin < next_sweep_.load(std::memory_order_relaxed) && due != time_point::max() &&
-      now < sum(last_rise_, a.longest_.load(std::memory_order_relaxed)))
-    next_sweep_.store(due - margin, std::memory_order_relaxed);
+  const duration idle = std::max(now - touched, duration::zero());  // virtual time may go back
+  if (idle >= timeout - timeout / 32) return true;
+  const duration left = timeout - timeout / 64 - idle;
+  // A pending wait may be filed for later than its deadline. But not if it has no deadline, or if
+  // the pressure does not change it. Nor if the longest timeout has passed since the rise: by then
+  // everything filed under less pressure has come up.
+  if (left < next_due_soon_ - now && sum(touched, timeout) != time_point::max() &&
+      longest != shortest && now < sum(last_rise_, longest))
+    next_due_soon_ = now + left;
   return false;
 }
 
-/// After a sweep.
-duration pressure::pause() const noexcept
+void pressure::end_sweep(time_point now) noexcept
 {
-  if (clock_.is_stopped()) return duration::zero();  // a pause would not end
-  return static_cast<duration::rep>(all_.size()) * duration{40};
+  ended_ = now;
+  if (std::exchange(risen_again_, false)) next_due_soon_ = std::min(next_due_soon_, end_of_pause());
+  next_sweep_.store(next_due_soon_, std::memory_order_seq_cst);
+}
+
+time_point pressure::end_of_pause() const noexcept
+{
+  if (clock_.is_stopped()) return ended_;  // a pause would not end
+  return ended_ + pause * static_cast<duration::rep>(all_.size());
 }
 
 void pressure::add(adaptive& a)
 {
   const locked lock(mutex_);
   all_.push_back(&a);
-  a.place_ = all_.size() - 1;
+  a.place_.store(all_.size() - 1, std::memory_order_relaxed);
 }
 
 void pressure::remove(adaptive& a) noexcept
 {
   const locked lock(mutex_);
-  if (a.place_ == adaptive::none) return;
   // The last timeout fills the gap. A sweep begins at the end, so it has seen this timeout, or
   // will.
-  replace(a, *all_.back());
+  put(*all_.back(), a.place_);
+  a.place_ = adaptive::none;
   all_.pop_back();
-  left_ = std::min(left_.load(), all_.size());
+  left_ = std::min(left_, all_.size());
 }
 
 void pressure::replace(adaptive& from, adaptive& to) noexcept
 {
   mutex_.assert_held();  // by lock_sweep()
-  all_[from.place_] = &to;
-  to.place_ = from.place_;
+  put(to, from.place_);
   from.place_ = adaptive::none;
+}
+
+void pressure::put(adaptive& a, std::size_t place) noexcept
+{
+  all_[place] = &a;
+  a.place_ = place;
 }
 
 }  // namespace asio_wheel::detail

@@ -42,12 +42,14 @@ watchdog_state::watchdog_state(wheel_core& c, const idle_window& w)
     adaptive(c.clock.start_of_delay(), valid_window(w).max, w.min),
     clock_(&c.clock)
 {
-  if (!is_fixed()) c.pressure_on().add(*this);
+  c.pressure_on().add(*this);
 }
 
 duration watchdog_state::timeout() const noexcept
 {
-  return is_fixed() ? longest_.load() : timeout_under(core().pressure_on().value());
+  const duration longest = longest_.load();
+  const bool is_fixed = shortest_.load(std::memory_order_relaxed) == longest;
+  return is_fixed ? longest : timeout_under(core().pressure_on().value());
 }
 
 watchdog_state::~watchdog_state()
@@ -58,7 +60,7 @@ watchdog_state::~watchdog_state()
 void watchdog_state::leave() noexcept
 {
   // First, because a sweep uses the guard.
-  if (!is_fixed()) core().pressure_on().remove(*this);
+  if (is_swept()) core().pressure_on().remove(*this);
   retire();
 }
 
@@ -75,13 +77,13 @@ watchdog_state& watchdog_state::operator=(watchdog_state&& other) noexcept
   if (this == &other) return *this;
   leave();
   std::unique_lock<spin_lock> sweep;
-  if (!other.is_fixed()) sweep = other.core().pressure_on().lock_sweep();
+  if (other.is_swept()) sweep = other.core().pressure_on().lock_sweep();
   assign(other, [&] {
     clock_ = other.clock_;
     touched_ = other.touched_.load();
     longest_ = other.longest_.load();
     shortest_ = other.shortest_.load();
-    if (sweep) core().pressure_on().replace(other, *this);
+    if (other.is_swept()) core().pressure_on().replace(other, *this);
   });
   keep_later(touched_, other.touched_);
   // Not before: until the guard has moved, its deadline is `other`'s.
@@ -98,7 +100,6 @@ void watchdog_state::set_timeout(duration timeout)
 {
   valid_timeout(timeout);
   wheel_core& c = core();
-  if (!is_fixed()) c.pressure_on().remove(*this);
   {
     const shard_lock lock = enter();  // two callers must not leave a mixture
     // In this order: a reader between the two stores finds a timeout between the old and the new.

@@ -211,70 +211,17 @@ BOOST_AUTO_TEST_CASE(a_dropped_handler_takes_no_bytes)
   BOOST_TEST(c.heard() == "x");
 }
 
-BOOST_AUTO_TEST_CASE(cancel_all_ends_no_operation_and_delays_no_byte)
+BOOST_AUTO_TEST_CASE(cancel_all_ends_operations_and_delays_no_byte)
 {
-  simulated_ends c({.latency = 10ms, .send_buffer = 4});
+  simulated_ends c({.latency = 10ms});
   c.start_read();
-  c.say("abcd");
-  c.start_write("ef");
-  for (int i = 0; i < 3; ++i) {
-    c.wheel.cancel_all();
-    c.run_ready();
-    BOOST_TEST((c.read.pending() && c.written.pending()));
-  }
-  c.time.advance(10ms);
-  BOOST_TEST(c.read.succeeded(4));
-  BOOST_TEST(c.written.succeeded(2));
-}
-
-BOOST_AUTO_TEST_CASE(an_operation_that_can_end_ends_as_it_would_without_cancel_all)
-{
-  simulated_ends c;
-  asio::cancellation_signal signal;
-  const auto ends = [&](auto then, const auto& as_expected) {
-    c.read = {};
-    c.server.async_read_some(asio::buffer(c.room),
-                             asio::bind_cancellation_slot(signal.slot(), c.read.recorder()));
-    c.run_ready();
-    then();
-    c.run_ready();
-    BOOST_TEST(as_expected());
-  };
-  const auto has_failed = [&] { return c.read.failed(asio::error::operation_aborted); };
-  const auto cancel_all = [&] { c.wheel.cancel_all(); };
-  const auto emit = [&] { signal.emit(asio::cancellation_type::total); };
-  ends([&] { cancel_all(), emit(); }, has_failed);
-  ends([&] { emit(), cancel_all(); }, has_failed);
-  ends([&] { cancel_all(), c.server.cancel(); }, has_failed);
-  ends([&] { cancel_all(), c.run_ready(), emit(); }, has_failed);
-  ends([&] { cancel_all(), c.say("x"); }, [&] { return c.read.succeeded(1); });
-  ends([&] { c.start_write("x"), cancel_all(); }, [&] { return c.read.succeeded(1); });
-}
-
-BOOST_AUTO_TEST_CASE(cancel_all_ends_an_operation_with_a_deadline_as_on_a_socket)
-{
-  simulated_ends c;
-  c.server.async_read_some(asio::buffer(c.room), timeout_after(5s, c.read.recorder()));
+  c.say("x");
   c.wheel.cancel_all();
   c.run_ready();
   BOOST_TEST(c.read.failed(asio::error::operation_aborted));
-}
-
-BOOST_AUTO_TEST_CASE(accept_goes_on_after_cancel_all)
-{
-  support::wheel_in_virtual_time w;
-  simulated_acceptor acceptor(w.wheel);
-  support::result accepted;
-  acceptor.async_accept(
-    [&, record = accepted.recorder()](const error_code& ec, const simulated_stream&) mutable {
-      record(ec, 0);
-    });
-  w.wheel.cancel_all();
-  w.time.advance(1ms);
-  BOOST_TEST(accepted.pending());
-  const simulated_stream client = acceptor.connect();
-  w.time.advance(1ms);
-  BOOST_TEST(accepted.succeeded(0));
+  c.start_read();
+  c.time.advance(10ms);
+  BOOST_TEST(c.read.succeeded(1));
 }
 
 BOOST_AUTO_TEST_CASE(an_acceptor_accepts_in_the_order_of_the_connections)

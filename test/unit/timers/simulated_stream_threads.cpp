@@ -9,11 +9,9 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/thread_pool.hpp>
-#include <boost/asio/write.hpp>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -114,39 +112,6 @@ BOOST_AUTO_TEST_CASE(two_ends_are_used_at_once)
     BOOST_TEST(wheel.pending() == 0U);
   }
   BOOST_TEST(living == 0);
-}
-
-BOOST_AUTO_TEST_CASE(cancel_all_from_another_thread_ends_no_read)
-{
-  std::atomic<int> read = 0;
-  asio::thread_pool pool(2);
-  auto& wheel = make_wheel(pool);
-  auto ends = simulated_pair(wheel, {.latency = 50us, .send_buffer = 100},
-                             asio::any_io_executor(asio::make_strand(pool)),
-                             asio::any_io_executor(asio::make_strand(pool)));
-  simulated_stream& writer = ends.first;
-  simulated_stream& reader = ends.second;
-  constexpr int all = 20000;
-  const std::string text(all, 'x');
-  std::array<char, 70> room{};
-  error_code at_end;
-  std::atomic<bool> is_over = false;
-  std::function<void()> go_on = [&] {
-    reader.async_read_some(asio::buffer(room), [&](error_code ec, std::size_t n) {
-      read += static_cast<int>(n);
-      at_end = ec;
-      if (!ec) return go_on();
-      is_over = true;
-    });
-  };
-  asio::post(reader.get_executor(), go_on);
-  asio::post(writer.get_executor(), [&] {
-    asio::async_write(writer, asio::buffer(text), [&](error_code, std::size_t) { writer.close(); });
-  });
-  while (!is_over) wheel.cancel_all();
-  pool.join();
-  BOOST_TEST(at_end == asio::error::eof);
-  BOOST_TEST(read == all);
 }
 
 BOOST_AUTO_TEST_CASE(connections_come_from_another_thread)

@@ -220,8 +220,6 @@ BOOST_AUTO_TEST_CASE(says_how_many_waits_are_stuck)
   BOOST_TEST(named == 2U);
 
   c.wheel.cancel_all();
-  BOOST_TEST(c.time.advance_until_idle(1h).stuck == 1U);  // the read goes on, as on a socket
-  ends.first.close();
   const auto ended = c.time.advance_until_idle(1h);
   BOOST_TEST(ended.idle);
   BOOST_TEST(ended.stuck == 0U);

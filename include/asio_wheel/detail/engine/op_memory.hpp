@@ -16,18 +16,18 @@ namespace asio_wheel::detail {
 inline constexpr std::size_t op_line = 64;
 inline constexpr std::size_t most_recycled_lines = 16;
 
-/// A block of 1 to `most_recycled_lines` cache lines, to be freed in any thread. Throws
-/// std::bad_alloc.
+/// A block of 1 to `most_recycled_lines` cache lines. Throws std::bad_alloc.
 [[nodiscard]] ASIO_WHEEL_EXPORT void* allocate_recycled_op(std::size_t lines);
+
+/// Frees a recycled block, in any thread.
 ASIO_WHEEL_EXPORT void deallocate_recycled_op(void* p, std::size_t lines) noexcept;
 
-/// Allocates waits, one at a time. Recycles their memory unless they are large or over-aligned.
+/// Replaces std::allocator for waits, one at a time. Recycles their memory, unless they are large
+/// or over-aligned.
 template <class T>
-struct op_allocator {
+class op_allocator {
+public:
   using value_type = T;
-  static constexpr std::align_val_t alignment{alignof(T)};
-  static constexpr std::size_t lines = (sizeof(T) + op_line - 1) / op_line;
-  static constexpr bool is_recycled = lines <= most_recycled_lines && alignof(T) <= op_line;
 
   op_allocator() = default;
   template <class U>
@@ -36,13 +36,23 @@ struct op_allocator {
 
   [[nodiscard]] T* allocate(std::size_t = 1)
   {
-    return static_cast<T*>(is_recycled ? allocate_recycled_op(lines)
-                                       : ::operator new(sizeof(T), alignment));
+    if constexpr (is_recycled)
+      return static_cast<T*>(allocate_recycled_op(lines));
+    else
+      return static_cast<T*>(::operator new(sizeof(T), alignment));
   }
   void deallocate(void* p, std::size_t = 1) noexcept
   {
-    is_recycled ? deallocate_recycled_op(p, lines) : ::operator delete(p, alignment);
+    if constexpr (is_recycled)
+      deallocate_recycled_op(p, lines);
+    else
+      ::operator delete(p, alignment);
   }
+
+private:
+  static constexpr std::align_val_t alignment{alignof(T)};
+  static constexpr std::size_t lines = (sizeof(T) + op_line - 1) / op_line;
+  static constexpr bool is_recycled = lines <= most_recycled_lines && alignof(T) <= op_line;
 };
 
 /// Base of a class `T` whose objects get memory like waits.
@@ -66,12 +76,14 @@ struct op_allocator_for<std::allocator<U>, T> {
 template <class T, class Handler>
 struct op_deleter {
   using allocator_type = typename op_allocator_for<asio::associated_allocator_t<Handler>, T>::type;
+  using traits = std::allocator_traits<allocator_type>;
+
   [[no_unique_address]] allocator_type allocator;
 
   void operator()(T* op) noexcept
   {
     op->~T();
-    allocator.deallocate(op, 1);
+    traits::deallocate(allocator, op, 1);
   }
 };
 
@@ -84,23 +96,25 @@ template <class T, class H, class... Args>
 {
   using deleter = op_deleter<T, std::decay_t<H>>;
   typename deleter::allocator_type allocator(asio::get_associated_allocator(handler));
-  T* const memory = allocator.allocate(1);
+  T* const memory = deleter::traits::allocate(allocator, 1);
   try {
     ::new (static_cast<void*>(memory)) T(std::forward<H>(handler), std::forward<Args>(args)...);
   } catch (...) {
-    allocator.deallocate(memory, 1);
+    deleter::traits::deallocate(allocator, memory, 1);
     throw;
   }
   return op_ptr<T, std::decay_t<H>>(memory, {std::move(allocator)});
 }
 
-/// Destroys what make_op() has made, frees its memory for what the handler starts next, and returns
-/// the handler. The handler goes last, because it may own the allocator's memory.
+/// Destroys what make_op() has made, frees its memory, and returns the handler. The call of the
+/// handler may need the memory for the next operation. The handler may own the allocator's memory,
+/// so it must go last.
 template <class T, class Handler>
 [[nodiscard]] Handler take_handler(T* op, Handler& handler)
 {
-  using allocator_type = typename op_deleter<T, Handler>::allocator_type;
-  const op_ptr<T, Handler> owner(op, {allocator_type(asio::get_associated_allocator(handler))});
+  using deleter = op_deleter<T, Handler>;
+  typename deleter::allocator_type allocator(asio::get_associated_allocator(handler));
+  const op_ptr<T, Handler> owner(op, {std::move(allocator)});
   return std::move(handler);
 }
 

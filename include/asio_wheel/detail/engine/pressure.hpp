@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <limits>
 
 namespace asio_wheel::detail {
 
@@ -13,6 +14,9 @@ namespace asio_wheel::detail {
 /// `longest_`. If both are equal, the timeout is fixed, and the pressure need not know the object.
 class ASIO_WHEEL_EXPORT adaptive {
 public:
+  adaptive(const adaptive&) = delete;
+  adaptive& operator=(const adaptive&) = delete;
+
   /// The timeout under a pressure of `p`.
   [[nodiscard]] duration timeout_under(double p) const noexcept;
 
@@ -24,9 +28,10 @@ protected:
   {}
   ~adaptive() = default;
 
-  [[nodiscard]] bool is_fixed() const noexcept
+  /// Returns true from add() to remove().
+  [[nodiscard]] bool is_swept() const noexcept
   {
-    return shortest_.load(std::memory_order_relaxed) == longest_.load();
+    return place_.load(std::memory_order_relaxed) != none;
   }
 
   // Any thread may read and write these at any time.
@@ -36,12 +41,13 @@ protected:
 
 private:
   friend class pressure;
+  static constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
 
   /// The deadline is due soon: files what is pending earlier.
   virtual void follow_pressure() noexcept = 0;
 
-  static constexpr auto none = ~std::size_t{0};
-  std::size_t place_ = none;  ///< in the pressure's list; guarded by the pressure's lock
+  std::atomic<std::size_t> place_{
+    none};  ///< in the pressure's list; written under the pressure's lock
 };
 
 }  // namespace asio_wheel::detail
