@@ -1,4 +1,5 @@
 // Memory of waits and wheels: what is not used is not taken, and goes back after a peak.
+#include <algorithm>
 #include <asio_wheel.hpp>
 #include <atomic>
 #include <boost/asio/io_context.hpp>
@@ -6,6 +7,8 @@
 #include <chrono>
 #include <cstddef>
 #include <deque>
+#include <fstream>
+#include <iterator>
 #include <thread>
 #include <vector>
 
@@ -163,6 +166,24 @@ BOOST_AUTO_TEST_CASE(of_waits_that_end_in_another_thread_is_used_again)
     if (round == 1) after_first = support::resident_memory();
   }
   if (can_measure) BOOST_TEST(support::resident_memory() < after_first + 4 * megabyte);
+}
+
+BOOST_AUTO_TEST_CASE(threads_that_end_and_leave_a_wait_take_few_mappings)
+{
+  const auto mappings = [] {
+    std::ifstream maps("/proc/self/maps");
+    return std::count(std::istreambuf_iterator<char>(maps), {}, '\n');
+  };
+  support::context_with_wheel c;
+  const auto thread_leaves_a_wait = [&] {
+    std::thread([&] { c.wheel.async_wait(1h, [](error_code) {}); }).join();
+  };
+  thread_leaves_a_wait();
+  const auto before = mappings();
+  for (int i = 0; i != 200; ++i) thread_leaves_a_wait();
+  if (can_measure) BOOST_TEST(mappings() < before + 100);
+  BOOST_TEST(c.wheel.cancel_all() == 201U);
+  support::run_to_end(c.context);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -101,6 +101,36 @@ BOOST_AUTO_TEST_CASE(runs_a_task_for_ever)
   BOOST_TEST(runs == 20);
 }
 
+BOOST_AUTO_TEST_CASE(runs_once_a_tick_if_its_period_is_shorter)
+{
+  for (const duration period : {duration{1ns}, duration{100ns}}) {
+    context_with_wheel c;
+    scheduler_type scheduler(c.wheel);
+    const auto start = c.wheel.now();
+    int runs = 0;
+    scheduler.run_every("a", period, [&] { ++runs; });
+    support::run_until(c.context, [&] { return c.wheel.now() > start + 20ms; });
+    const auto ticks = (c.wheel.now() - start) / c.wheel.options().tick;
+    BOOST_TEST((runs > 0 && runs <= ticks + 2));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(never_overtakes_a_wait_of_the_same_delay)
+{
+  context_with_wheel c;
+  scheduler_type scheduler(c.wheel);
+  for (const duration delay : {duration{100ns}, duration{1us}, duration{10us}}) {
+    int overtaken = 0;
+    for (int i = 0; i != 200; ++i) {
+      bool is_over = false;
+      c.wheel.async_wait(delay, [&](error_code) { is_over = true; });
+      scheduler.run_after("a", delay, [&] { overtaken += !is_over; });
+      support::run_to_end(c.context);
+    }
+    BOOST_TEST(overtaken == 0);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(does_not_drift)
 {
   context_with_wheel c;
