@@ -1,4 +1,4 @@
-// Who waits, found out while waits start and end. Linked only if used.
+// L2 engine: who waits, found out while waits start and end. Linked only if used.
 #include <asio_wheel/wheel_timer_service.hpp>
 
 #include "detail/engine/core.hpp"

@@ -131,7 +131,7 @@ protected:
 
   [[nodiscard]] wheel_core& core() const noexcept { return core_of(*shard_); }
 
-  // The wheel's. Each operation asks for them, so this is one call, and does not ask core() first.
+  // The wheel's executor and context. Every operation asks for both, so each is one call.
   [[nodiscard]] const asio::any_io_executor& context_executor() const noexcept;
   [[nodiscard]] asio::execution_context& context() const noexcept;
 
