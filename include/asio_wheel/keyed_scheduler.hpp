@@ -162,8 +162,8 @@ public:
   /// Returns true if the key is live.
   [[nodiscard]] bool contains(const Key& key) const { return bool(tasks_->find(key)); }
 
-  /// How many keys are live, counting those that wheel.cancel_all() has ended until the context has
-  /// run, and those that cancel_all() ends until it returns.
+  /// How many keys are live. The keys of this scheduler's cancel_all() count until it returns,
+  /// those of the wheel's cancel_all() until the context has run.
   [[nodiscard]] std::size_t size() const { return tasks_->size(); }
 
 private:

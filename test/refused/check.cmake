@@ -1,5 +1,6 @@
 # Compiles one case of refused.cpp: -D compiler, source, include, case. The deadline's cases say why, and
-# those of numbers say that they need a unit. The first error of the others is in the user's file.
+# those of numbers that they need a unit, that of a policy what to write. The first error of the others is in
+# the user's file.
 execute_process(
   COMMAND ${compiler} -std=c++20 -fsyntax-only ${include} -DREFUSED=${case} ${source}
   RESULT_VARIABLE failed ERROR_VARIABLE said OUTPUT_QUIET)
@@ -12,6 +13,10 @@ elseif(NOT failed)
 elseif(case LESS 10)
   if(NOT said MATCHES "bind_cancellation_slot hides the operation from a deadline")
     message(FATAL_ERROR "case ${case} is refused for another reason:\n${said}")
+  endif()
+elseif(case EQUAL 25)
+  if(NOT said MATCHES "a policy is a delay: timeout_after")
+    message(FATAL_ERROR "case ${case} does not say that a policy is a delay:\n${said}")
   endif()
 elseif(case GREATER 20)
   if(NOT said MATCHES "a number needs a unit")

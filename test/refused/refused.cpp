@@ -27,6 +27,7 @@ int main()
   using endpoint = asio::ip::tcp::endpoint;
   const std::vector<endpoint> endpoints;
   const auto any_of_them = [](error_code, const endpoint&) { return true; };
+  timeout_policy policy("a policy", 1s);
   const auto handler = [](error_code) {};
   [[maybe_unused]] const auto wrong = [](int, int) {};
   const auto bind = [&signal](auto token) {
@@ -71,5 +72,7 @@ int main()
   use_wheel(context).async_wait(0.5, handler);
 #elif REFUSED == 24
   wheel_watchdog of_a_number(context, 30);
+#elif REFUSED == 25
+  timer.async_wait(timeout_at(policy, handler));
 #endif
 }

@@ -183,6 +183,9 @@ public:
     return make_deadline<Report>(policy_limit{&policy, Report, &core_of(place)},
                                  std::forward<Rest>(rest)...);
   }
+  template <class... Rest>
+  void operator()(policy_state&, Rest&&...) const  // a policy is a delay: timeout_after, not _at
+    requires(std::same_as<Time, time_point>) = delete;
 };
 
 /// An initiation's executor, if it has one.
