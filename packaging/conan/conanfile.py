@@ -18,9 +18,8 @@ class AsioWheel(ConanFile):
     topics = ("asio", "timer", "timeout", "timing-wheel")
     package_type = "library"
     settings = "os", "arch", "compiler", "build_type"
-    options = {"shared": [True, False], "fPIC": [True, False], "asio": ["boost", "standalone"]}
-    default_options = {"shared": False, "fPIC": True, "asio": "boost"}
-    implements = ["auto_shared_fpic"]
+    options = {"shared": [True, False], "asio": ["boost", "standalone"]}
+    default_options = {"shared": False, "asio": "boost"}
 
     def export_sources(self):
         root = os.path.join(self.recipe_folder, "..", "..")
@@ -31,7 +30,8 @@ class AsioWheel(ConanFile):
         cmake_layout(self)
 
     def requirements(self):
-        self.requires("fmt/[>=9]", transitive_headers=True)
+        # A program that uses fmt.hpp links {fmt}, also if the library is shared.
+        self.requires("fmt/[>=9]", transitive_headers=True, transitive_libs=True)
         if self.options.asio == "boost":
             self.requires("boost/[>=1.81]", transitive_headers=True)
         else:
