@@ -42,6 +42,9 @@ class together final : public all_recipes {
     timed_stream<simulated_stream> framed(std::move(ends.first));
     all.spawn(context, read_frame(framed));
     co_await asio::async_write(ends.second, asio::buffer("\0\0", 2), asio::deferred);
+    mailbox<int> box(wheel);
+    all.spawn(context, pop_for_ever(box));
+    box.push(1);
     twice(wheel);
     cache values(wheel);
     values.put(1, "value", 3s);
@@ -57,13 +60,13 @@ class together final : public all_recipes {
 
     co_await wheel.async_wait(20s);
     assert(waited == 2 && !values.get(1) && values.get(2) && e.drawn > 300 && e.saved == 0);
-    assert(breaker.allows() && connections.size() == 1 && sessions.count == 2);
+    assert(breaker.allows() && connections.size() == 1 && sessions.count == 2 && popped == 1);
 
     const auto from = wheel.now();
     co_await shut_down(acceptor, sessions, wheel, 5s);
     const auto took = wheel.now() - from;
     assert(took >= 5s && took < 5s + 100ms);
-    assert(sessions.count == 0 && all.begun == 7 && all.ended == all.begun);
+    assert(sessions.count == 0 && all.begun == 8 && all.ended == all.begun);
     assert(tasks.size() == 0 && wheel.pending() == 0);
   }
 
@@ -88,6 +91,11 @@ class together final : public all_recipes {
     for (;;) co_await bucket.take();
   }
 
+  asio::awaitable<void> pop_for_ever(mailbox<int>& box)
+  {
+    for (;;) popped += co_await box.async_pop(asio::use_awaitable);
+  }
+
   asio::awaitable<void> retry_for_ever()
   {
     for (;;) {
@@ -95,6 +103,8 @@ class together final : public all_recipes {
       co_await asio::co_spawn(context, retry(), timeout_after(5s));
     }
   }
+
+  int popped = 0;
 };
 
 const listed_snippet<together> list_together("all recipes");
