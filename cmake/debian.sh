@@ -81,6 +81,14 @@ debian_mirror() {
     grep '/debian/$' | head -n 1)}"
 }
 
+# installed_boost [command]...: the version of the newest Boost that is installed, as 1.81; nothing if none is.
+# The command is what dpkg-query is run by, in another Debian.
+installed_boost() {
+  # shellcheck disable=SC2016
+  { "$@" dpkg-query -W -f '${db:Status-Status} ${Package}\n' 'libboost1.*-dev' 2>/dev/null || true; } |
+    sed -nE 's/^installed libboost(1[.][0-9]+)-dev$/\1/p' | sort -V | tail -n 1
+}
+
 # How many compilers to run: one per CPU, but each may need about 1 GiB for Asio's templates.
 build_jobs() {
   local cpus memory

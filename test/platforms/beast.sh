@@ -32,8 +32,7 @@ beast=$(realpath "${1:-$(test/peers/source.sh boost1.81 bookworm)/libs/beast}")
   fail "no source of Boost.Beast in $beast"
 
 # Of the newest Boost that is installed, or of Debian 12's.
-boost=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' 'libboost1.*-dev' 2>/dev/null |
-  sed -nE 's/^installed libboost(1[.][0-9]+)-dev$/\1/p' | sort -V | tail -n 1) || true
+boost=$(installed_boost)
 install_packages g++ libfmt-dev libssl-dev "libboost"{,-context,-coroutine}"${boost:-1.81}-dev"
 
 cxx=${CXX:-g++}

@@ -157,11 +157,9 @@ find "$root/src" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +
 git ls-files -z | tar --null --files-from=- -c | tar -x -C "$root/src"
 
 if ((beast)); then
-  # shellcheck disable=SC2016
-  boost=$(inside dpkg-query -W -f '${db:Status-Status} ${Package}\n' 'libboost1.*-dev' |
-    sed -nE 's/^installed lib(boost[0-9.]+)-dev$/\1/p')
   rm -rf "$root/beast"
-  cp -r "$(MIRROR=$mirror test/peers/source.sh "$boost" "$suite")/libs/beast" "$root/beast"
+  cp -r "$(MIRROR=$mirror test/peers/source.sh "boost$(installed_boost inside)" "$suite")/libs/beast" \
+    "$root/beast"
   inside /src/test/platforms/beast.sh /beast
   exit
 fi
